@@ -1,0 +1,335 @@
+# drivewatt: one Makefile, no recursion but for the build variants.
+#
+#   make                 the daemon, build/drivewattd
+#   make VARIANT=asan    the same with AddressSanitizer and UBSan, build/asan/drivewattd
+#   make help            all targets
+#
+# A .c file dropped into a layer's folder, a test dropped into tests/unit/<layer>/ and a fuzz
+# target dropped into tests/fuzz/ are built without a change here.
+
+BUILD   ?= build
+VARIANT ?=
+WERROR  ?= 1
+CC      := $(if $(filter default,$(origin CC)),gcc,$(CC))
+PYTHON  ?= /usr/bin/python3
+PYTEST  ?= /usr/bin/pytest
+SECONDS ?= 60
+
+OUT := $(BUILD)$(addprefix /,$(VARIANT))
+GEN := $(BUILD)/gen
+BIN := $(OUT)/drivewattd
+
+Q   := $(if $(filter 1,$(V)),,@)
+say  = $(if $(Q),@printf '  %-7s %s\n' $(1) $(2))
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.SECONDARY:
+.PHONY: FORCE
+
+# Use all processors unless told otherwise.
+ifeq (,$(filter -j% --jobserver%,$(MAKEFLAGS)))
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+# --- flags ------------------------------------------------------------------------------------
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wformat=2 -Wvla \
+	-Wundef -Wconversion $(if $(filter 1,$(WERROR)),-Werror)
+
+SAN_asan := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+SAN_tsan := -fsanitize=thread
+SAN_fuzz := -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+
+FLAGS_      := -O2 -g -DNDEBUG -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3 -fstack-protector-strong \
+	-fstack-clash-protection
+FLAGS_asan  := -O1 -g -fno-omit-frame-pointer $(SAN_asan)
+FLAGS_tsan  := -O1 -g -fno-omit-frame-pointer $(SAN_tsan)
+FLAGS_cov   := -O0 -g --coverage
+FLAGS_fuzz  := -O1 -g -fno-omit-frame-pointer $(SAN_fuzz)
+LINK_asan   := $(SAN_asan)
+LINK_tsan   := $(SAN_tsan)
+LINK_cov    := --coverage
+LINK_fuzz   := $(SAN_fuzz)
+
+ifeq (,$(filter FLAGS_$(VARIANT),$(.VARIABLES)))
+$(error VARIANT is empty, asan, tsan, cov or fuzz)
+endif
+ifeq ($(VARIANT),fuzz)
+CC := clang
+endif
+
+# pkg-config is asked when the first file is compiled or linked, and once: deps and help must work
+# where it is not installed yet. libnvme.pc names a private library whose .pc file Debian's package
+# does not bring; its header needs no flag.
+pkg_flags = $(eval $(1) := $(shell pkg-config $(2)))$($(1))
+PKG_CFLAGS = $(call pkg_flags,PKG_CFLAGS,\
+	--cflags $(sort $(filter-out libnvme,$(foreach l,$(LAYERS),$(PKGS_$l)))))
+
+INCLUDES := -Iinclude -I. -I$(GEN)
+CPPFLAGS_ALL = -D_GNU_SOURCE $(INCLUDES) $(PKG_CFLAGS) $(CPPFLAGS)
+CFLAGS_ALL   = -std=gnu17 -fPIE -pthread $(WARNINGS) $(FLAGS_$(VARIANT)) $(CFLAGS)
+LDFLAGS_ALL  = -pie -pthread -Wl,-z,relro,-z,now -Wl,--as-needed $(LINK_$(VARIANT)) $(LDFLAGS)
+BANNED       := -include include/base/banned.h
+
+# --- layers -----------------------------------------------------------------------------------
+# One archive each. CHAIN_x is what x links with: an upward call is a link error.
+
+LAYERS := base model priv-protocol priv db assets core http api server
+
+SRC_base          := $(wildcard base/*.c)
+SRC_model         := $(wildcard model/*.c)
+SRC_priv-protocol := $(wildcard priv/protocol.c)
+SRC_priv          := $(filter-out $(SRC_priv-protocol),$(wildcard priv/*.c))
+SRC_db            := $(wildcard db/*.c)
+SRC_core          := $(wildcard core/*.c core/*/*.c)
+SRC_http          := $(wildcard http/*.c)
+SRC_api           := $(wildcard api/*.c api/*/*.c)
+SRC_server        := $(filter-out server/main.c,$(wildcard server/*.c))
+
+CHAIN_base          := base
+CHAIN_model         := model $(CHAIN_base)
+CHAIN_priv-protocol := priv-protocol $(CHAIN_model)
+CHAIN_priv          := priv $(CHAIN_priv-protocol)
+CHAIN_db            := db $(CHAIN_model)
+CHAIN_core          := core assets db $(CHAIN_priv-protocol)
+CHAIN_http          := http $(CHAIN_core)
+CHAIN_api           := api $(CHAIN_http)
+CHAIN_server        := server api http priv $(CHAIN_core)
+
+PKGS_base   := libsodium uuid
+PKGS_priv   := libnvme
+PKGS_db     := sqlite3 zlib
+PKGS_core   := libcurl jansson zlib
+PKGS_http   := libmicrohttpd zlib
+PKGS_api    := jansson
+PKGS_server := inih
+
+define layer_libs
+LIBS_$(1) = $$(call pkg_flags,LIBS_$(1),--libs $(sort $(foreach l,$(CHAIN_$(1)),$(PKGS_$l)))) -lm
+endef
+$(foreach l,$(filter-out assets,$(LAYERS)),$(eval $(call layer_libs,$l)))
+
+archives = $(foreach l,$(CHAIN_$(1)),$(OUT)/lib$l.a)
+objects  = $(patsubst %.c,$(OUT)/obj/%.o,$(1))
+
+# --- embedded files ---------------------------------------------------------------------------
+# Each becomes asset_<base name with _ for other characters>[] and …_len, and a row in the table
+# of include/base/asset.h under its path.
+
+ASSETS := $(wildcard openapi.yaml core/sim/models/*.json web/*) \
+	$(patsubst %,$(GEN)/openapi.json,$(wildcard openapi.yaml))
+asset_c = $(GEN)/asset_$(subst -,_,$(subst .,_,$(notdir $(1)))).c
+ASSETS_C  := $(foreach a,$(ASSETS),$(call asset_c,$a)) $(GEN)/asset_table.c
+ASSETS_O  := $(patsubst $(GEN)/%.c,$(OUT)/obj/gen/%.o,$(ASSETS_C))
+
+define asset_rule
+$(call asset_c,$(1)): $(1) tools/embed.sh
+	$$(call say,EMBED,$(1))
+	$$(Q)tools/embed.sh file $(1) >$$@
+endef
+$(foreach a,$(ASSETS),$(eval $(call asset_rule,$a)))
+
+$(GEN)/openapi.json: openapi.yaml tools/yaml2json.py | $(GEN)/.dir
+	$(call say,JSON,$@)
+	$(Q)$(PYTHON) tools/yaml2json.py $< >$@
+
+# --- files written only when their text changes -------------------------------------------------
+
+write_if_changed = mkdir -p $(@D); printf '%s\n' $(1) | cmp -s - $@ || printf '%s\n' $(1) >$@
+
+$(OUT)/flags: FORCE
+	@$(call write_if_changed,'$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL)')
+
+$(GEN)/asset_table.list: FORCE
+	@$(call write_if_changed,$(ASSETS) end)
+
+$(GEN)/asset_table.c: $(GEN)/asset_table.list tools/embed.sh
+	$(Q)tools/embed.sh table $(ASSETS) >$@
+
+VERSION = $(shell git describe --always --dirty 2>/dev/null || echo unknown)
+$(GEN)/version.h: FORCE
+	@$(call write_if_changed,'#define DRIVEWATT_VERSION "$(VERSION)"')
+
+$(GEN)/.dir:
+	@mkdir -p $(@D)
+	@touch $@
+$(ASSETS_C): | $(GEN)/.dir
+
+# --- compiling and linking ----------------------------------------------------------------------
+
+.PHONY: all libs
+all: libs $(if $(wildcard server/main.c),$(BIN)) ## the daemon (default)
+libs: $(LAYERS:%=$(OUT)/lib%.a) ## one static archive a layer
+
+$(OUT)/obj/%.o: %.c Makefile $(OUT)/flags | $(GEN)/version.h
+	$(call say,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BANNED) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+$(OUT)/obj/gen/%.o: $(GEN)/%.c $(OUT)/flags
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+define archive_rule
+OBJ_$(1) := $(if $(filter assets,$(1)),$(ASSETS_O),$(call objects,$(SRC_$(1))))
+$(OUT)/lib$(1).list: FORCE
+	@$$(call write_if_changed,$$(OBJ_$(1)) end)
+$(OUT)/lib$(1).a: $$(OBJ_$(1)) $(OUT)/lib$(1).list
+	$$(call say,AR,$$@)
+	$$(Q)rm -f $$@ && $(AR) rcs $$@ $$(OBJ_$(1))
+endef
+$(foreach l,$(LAYERS),$(eval $(call archive_rule,$l)))
+
+$(BIN): $(OUT)/obj/server/main.o $(call archives,server)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_server)
+
+# --- unit tests ---------------------------------------------------------------------------------
+
+TEST_LAYERS := $(filter-out assets,$(LAYERS))
+SUPPORT_O   := $(call objects,$(wildcard tests/support/*.c))
+RESULTS     := $(OUT)/results
+
+define unit_rules
+UNIT_$(1) := $$(patsubst tests/%.c,$(OUT)/tests/%,$$(wildcard tests/unit/$(1)/test_*.c))
+$$(UNIT_$(1)): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(OUT)/libsupport.a $(call archives,$(1))
+	$$(call say,LD,$$@)
+	@mkdir -p $$(@D)
+	$$(Q)$(CC) $$(LDFLAGS_ALL) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
+.PHONY: unit-$(1)
+unit-$(1): $$(UNIT_$(1)) $(if $(filter server,$(1)),$(BIN))
+	$$(Q)tools/run-unit.sh $(RESULTS)/unit-$(1) $$(UNIT_$(1))
+endef
+$(foreach l,$(TEST_LAYERS),$(eval $(call unit_rules,$l)))
+
+$(OUT)/libsupport.a: $(SUPPORT_O)
+	$(Q)rm -f $@ && $(AR) rcs $@ $(SUPPORT_O)
+
+UNIT := $(foreach l,$(TEST_LAYERS),$(UNIT_$l))
+.PHONY: unit
+unit: $(UNIT) ## all unit tests (unit-<layer>: those of one layer)
+	$(Q)tools/run-unit.sh $(RESULTS)/unit $(UNIT)
+
+# --- tests on the running daemon ------------------------------------------------------------------
+
+.PHONY: http
+http: $(BIN) ## tests of the REST face on the real binary (ARGS= for pytest)
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) VARIANT=$(VARIANT) tools/run-pytest.sh $(RESULTS)/http \
+		$(PYTEST) -q -p no:cacheprovider tests/http $(ARGS)
+
+# --- fuzzing --------------------------------------------------------------------------------------
+
+FUZZ := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
+REPLAY := $(FUZZ:%=$(OUT)/replay/%)
+FUZZERS := $(FUZZ:%=$(OUT)/fuzzers/%)
+
+$(REPLAY): $(OUT)/replay/%: $(OUT)/obj/tests/fuzz/%.o $(OUT)/obj/tests/fuzz/support/replay_main.o \
+		$(call archives,server)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(LIBS_server)
+
+$(FUZZERS): $(OUT)/fuzzers/%: $(OUT)/obj/tests/fuzz/%.o $(call archives,server)
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $^ $(LIBS_server)
+
+.PHONY: fuzz-replay fuzz fuzzers
+fuzz-replay: $(REPLAY) ## feeds the kept inputs of tests/data/corpus to the parsers
+	$(Q)tools/run-replay.sh $(RESULTS)/fuzz-replay $(REPLAY)
+
+fuzzers: $(FUZZERS)
+fuzz: ## fuzzes every parser for SECONDS=60 each (clang)
+	$(Q)$(MAKE) --no-print-directory VARIANT=fuzz fuzzers
+	$(Q)tools/run-fuzz.sh $(BUILD)/fuzz $(SECONDS) $(FUZZ)
+
+# --- lint -----------------------------------------------------------------------------------------
+
+C_SOURCES := $(foreach l,$(LAYERS),$(SRC_$l)) $(wildcard server/main.c)
+C_TESTS   := $(wildcard tests/unit/*/*.c tests/support/*.[ch] tests/fuzz/*.c tests/fuzz/*/*.c)
+C_HEADERS := $(wildcard include/*/*.h $(foreach l,base model priv db core core/* http api api/* server,$l/*.h))
+
+.PHONY: lint lint-format lint-layers lint-cppcheck lint-tidy format
+lint: lint-format lint-layers lint-cppcheck lint-tidy ## format, layers, cppcheck, clang-tidy
+	$(Q)mkdir -p $(RESULTS) && echo '4 0' >$(RESULTS)/lint
+
+lint-format:
+	$(call say,FORMAT)
+	$(Q)clang-format --dry-run -Werror $(C_SOURCES) $(C_TESTS) $(C_HEADERS)
+
+lint-layers:
+	$(call say,LAYERS)
+	$(Q)$(PYTHON) tools/check-layers.py
+
+lint-cppcheck: $(GEN)/version.h
+	$(call say,CPPCHECK)
+	@mkdir -p $(BUILD)/cppcheck
+	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
+		--inline-suppr --suppressions-list=tools/cppcheck.suppress -j2 \
+		--cppcheck-build-dir=$(BUILD)/cppcheck $(INCLUDES) -D_GNU_SOURCE -D__linux__ $(C_SOURCES)
+
+# A file is looked at again when it or a header changed.
+TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(C_SOURCES))
+lint-tidy: $(TIDY)
+$(TIDY): $(BUILD)/tidy/%.ok: %.c .clang-tidy $(C_HEADERS) | $(GEN)/version.h
+	$(call say,TIDY,$<)
+	$(Q)clang-tidy --quiet $< -- $(CPPFLAGS_ALL) -std=gnu17 2>/dev/null
+	@mkdir -p $(@D) && touch $@
+
+format: ## clang-format over everything
+	$(Q)clang-format -i $(C_SOURCES) $(C_TESTS) $(C_HEADERS)
+
+# --- all tests ------------------------------------------------------------------------------------
+
+# Suites of one variant, one after another; failures are counted and told at the end of each.
+.PHONY: test test-plain test-asan test-tsan suites
+SUITES := unit http fuzz-replay
+suites:
+	$(Q)for s in $(SUITES); do $(MAKE) --no-print-directory $$s || exit 1; done
+
+test-plain: ## unit, http and fuzz-replay with the release build
+	$(Q)$(MAKE) --no-print-directory VARIANT= suites
+test-asan: ## the same with AddressSanitizer and UBSan
+	$(Q)$(MAKE) --no-print-directory VARIANT=asan suites
+test-tsan: ## unit and http with ThreadSanitizer
+	$(Q)$(MAKE) --no-print-directory VARIANT=tsan SUITES='unit http' suites
+
+test: ## everything that must pass before a change goes in
+	$(Q)tools/deps.sh test
+	$(Q)rm -rf $(BUILD)/results $(BUILD)/*/results
+	$(Q)for t in lint test-plain test-asan test-tsan; do \
+		$(MAKE) --no-print-directory $$t || exit 1; done
+
+# --- using it -------------------------------------------------------------------------------------
+
+.PHONY: deps run demo bench install clean help
+deps: ## installs the Debian packages that are missing
+	$(Q)tools/deps.sh test
+
+run: ## builds and starts the daemon (ARGS= for more flags, DATA_DIR=)
+	$(Q)tools/deps.sh run
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh $(ARGS)
+
+demo: ## starts the daemon with simulated drives and shows what it can do
+	$(Q)tools/deps.sh run
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) $(PYTHON) tools/demo.py $(ARGS)
+
+bench: $(BIN) ## measures the daemon; figures go into docs/
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/bench.sh $(ARGS)
+
+PREFIX ?= /usr/local
+install: $(BIN) ## installs the daemon below DESTDIR and PREFIX
+	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/sbin/drivewattd
+
+clean: ## removes what was built
+	rm -rf $(BUILD)
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@echo '  Variables: BUILD=dir VARIANT=asan|tsan|cov CC=clang WERROR=0 V=1'
+
+-include $(shell [ -d $(OUT)/obj ] && find $(OUT)/obj -name '*.d')

@@ -1,0 +1,16 @@
+#!/bin/bash
+# Runs pytest and keeps "passed failed": run-pytest.sh RESULT_FILE PYTEST ARGUMENT…
+set -u
+
+result=$1
+shift
+mkdir -p "$(dirname "$result")"
+"$@" --junitxml="$result.xml"
+status=$?
+
+count() {
+	sed -n "s/.*<testsuite [^>]*$1=\"\([0-9]*\)\".*/\1/p" "$result.xml" | head -n 1
+}
+bad=$(($(count errors) + $(count failures) + $(count skipped)))
+echo "$(($(count tests) - bad)) $bad" >"$result"
+exit $status
