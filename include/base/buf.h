@@ -14,7 +14,7 @@
 #include "base/rc.h"
 
 struct buf {
-	char *data;     /* owned; NULL until the first append */
+	char *data; /* owned; NULL until the first append */
 	size_t len;
 	size_t cap;
 	size_t max;     /* len never passes this */
@@ -33,6 +33,11 @@ void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) printf_like(2, 3);
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) printf_like(2, 0);
+
+/* For writers that format in place: room for len bytes behind the contents, or NULL once the
+ * buffer failed. buf_added() then says how many of them were written. */
+char *buf_room(struct buf *b, size_t len);
+void buf_added(struct buf *b, size_t len);
 
 /* "" when empty; valid until the next append. */
 const char *buf_str(const struct buf *b);

@@ -18,6 +18,7 @@ struct jsonw {
 	struct buf *out; /* borrowed */
 	unsigned depth;
 	bool need_comma[JSONW_MAX_DEPTH];
+	bool is_object[JSONW_MAX_DEPTH];
 };
 
 void jsonw_init(struct jsonw *w, struct buf *out);
