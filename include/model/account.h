@@ -1,0 +1,42 @@
+/* Who may do what. */
+#ifndef DRIVEWATT_MODEL_ACCOUNT_H
+#define DRIVEWATT_MODEL_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/quality.h"
+
+/* Ordered: a higher role may do all that a lower one may. */
+enum role { ROLE_NONE, ROLE_READ_ONLY, ROLE_OPERATOR, ROLE_ADMINISTRATOR };
+const char *role_name(enum role r); /* "ReadOnly", "Operator", "Administrator" */
+bool role_from_name(const char *name, enum role *out);
+
+struct account {
+	char id[37];
+	char name[65];
+	enum role role;
+	bool enabled;
+	int64_t created_ms;
+	uint32_t config_version;
+};
+
+struct token {
+	char id[37];
+	char account_id[37];
+	char name[65];
+	enum role role;     /* at most the account's */
+	int64_t created_ms;
+	int64_t expires_ms; /* NONE never */
+};
+
+/* Who acts, carried through every change into claims, events and the audit trail. */
+struct actor {
+	char account_id[37]; /* "" for the daemon itself */
+	char name[65];       /* account name, or "system" */
+	enum role role;
+	char address[48];    /* peer address, "" for the daemon itself */
+	char request_id[37]; /* "" none */
+};
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * A drive: an NVMe controller with the namespaces it reaches, a simulated one, or a plain block
+ * device or file that is benchmarked without power states.
+ */
+#ifndef DRIVEWATT_MODEL_DRIVE_H
+#define DRIVEWATT_MODEL_DRIVE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/power.h"
+
+#define DRIVE_ID_SIZE 23
+#define DRIVE_MAX_NAMESPACES 16
+#define DRIVE_MAX_USES 16
+#define DRIVE_MAX_SENSORS 8
+
+enum drive_kind { DRIVE_NVME, DRIVE_SIMULATED, DRIVE_BLOCK, DRIVE_FILE };
+const char *drive_kind_name(enum drive_kind k);
+
+enum drive_state {
+	DRIVE_LIVE,        /* answers */
+	DRIVE_RESETTING,   /* the kernel says resetting or connecting */
+	DRIVE_UNRESPONSIVE,/* a command is overdue */
+	DRIVE_FAILED,      /* answers with errors, or cannot be opened */
+	DRIVE_GONE         /* was here, is not now */
+};
+const char *drive_state_name(enum drive_state s);
+
+/* The small, plain summary: at most 512 bytes, since a hub holds 240,000 of them. */
+struct drive {
+	char id[DRIVE_ID_SIZE];
+	char name[24];      /* the kernel's name now ("nvme3", "sim07"); never an identity */
+	char model[41];
+	char serial[21];
+	char firmware[9];
+	char transport[9];  /* "pcie", "tcp", "sim", "block", "file" */
+	char address[32];   /* PCI address or transport address, "" unknown */
+	uint8_t kind;       /* enum drive_kind */
+	uint8_t state;      /* enum drive_state */
+	int8_t power_state; /* last read; -1 unknown or none */
+	int8_t effective_state; /* what shall hold; -1 nothing */
+	uint8_t power_state_count;
+	bool serial_unique;
+	bool in_sync;       /* observed equals effective, or nothing is wished */
+	bool in_use;        /* some namespace is in use */
+	int16_t numa_node;  /* -1 unknown */
+	int32_t temperature_mc; /* milli-degrees Celsius; INT32_MIN unknown */
+	int32_t measured_mw;    /* the drive's own meter; INT32_MIN without */
+	uint8_t measured_quality; /* enum quality, when measured_mw is known */
+	uint64_t capacity_bytes;
+	int64_t seen_ms;    /* wall time of the last answer */
+	uint32_t config_version;   /* labels */
+	uint32_t observed_version; /* anything read */
+};
+_Static_assert(sizeof(struct drive) <= 512, "a drive's summary stays small");
+
+/* Why a namespace must not be written to. */
+enum use_kind {
+	USE_MOUNT,     /* it or a partition is mounted */
+	USE_HOLDER,    /* dm, md, bcache or the like sits on it */
+	USE_SWAP,
+	USE_PARTITION, /* carries a partition table */
+	USE_SIGNATURE, /* carries a file system, RAID, LVM or other signature */
+	USE_OPEN,      /* the kernel refuses an exclusive open */
+	USE_RUN,       /* another benchmark run */
+	USE_ZONED,     /* host-managed zones: ordinary writes do not apply */
+	USE_SHARED,    /* more than one controller reaches it */
+	USE_UNKNOWN    /* could not be looked at: treated as in use */
+};
+const char *use_kind_name(enum use_kind k);
+
+struct drive_use {
+	uint8_t kind;    /* enum use_kind */
+	char detail[96]; /* "nvme0n1p2 mounted on /" */
+};
+
+struct drive_namespace {
+	uint32_t nsid;
+	char path[32]; /* "/dev/nvme0n1", or the file's or socket's short name */
+	uint64_t size_bytes;
+	uint32_t lba_bytes;
+	uint32_t dev_major, dev_minor;
+	bool zoned;
+	uint8_t use_count;
+	struct drive_use uses[DRIVE_MAX_USES];
+};
+
+/* Everything fetched on demand. About 30 KiB: never copied into lists. */
+struct drive_detail {
+	char subsystem_nqn[224];
+	uint16_t cntlid;
+	uint16_t vendor_id;
+	bool volatile_write_cache;
+	bool apst_supported;
+	int64_t warning_c, critical_c; /* WCTEMP, CCTEMP in whole °C; NONE */
+	int64_t tmt_min_c, tmt_max_c;  /* range of thermal management temperatures; NONE */
+	uint32_t scale;                /* simulator: real bytes served × scale = simulated bytes;
+	                                  1 otherwise */
+	struct power_table power;
+	uint8_t namespace_count;
+	bool namespaces_cut;           /* there are more than DRIVE_MAX_NAMESPACES */
+	struct drive_namespace namespaces[DRIVE_MAX_NAMESPACES];
+};
+
+/* SMART / Health Information log, NVM Express Base 2.0, log identifier 02h. NONE where the drive
+ * reports nothing. 128-bit counters saturate at INT64_MAX. */
+struct drive_health {
+	int64_t read_ms; /* wall time of the reading */
+	uint8_t critical_warning;
+	int64_t temperature_mc;
+	int64_t sensors_mc[DRIVE_MAX_SENSORS];
+	int64_t available_spare_pct, spare_threshold_pct, percentage_used;
+	int64_t data_units_read, data_units_written; /* × 512,000 bytes */
+	int64_t host_reads, host_writes;
+	int64_t controller_busy_min, power_cycles, power_on_h, unsafe_shutdowns;
+	int64_t media_errors, error_log_entries;
+	int64_t warning_temperature_min, critical_temperature_min;
+	int64_t tmt1_transitions, tmt2_transitions, tmt1_s, tmt2_s;
+	int64_t lifetime_energy_wh; /* NVMe 2.3; 0 in the log is NONE */
+	int64_t interval_power_mw;  /* NVMe 2.3 */
+};
+
+#define NVME_SMART_BYTES 512
+/* Pure decoder of the raw log. A temperature of 0 K is NONE, not -273 °C. */
+void drive_health_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_health *out);
+
+#endif

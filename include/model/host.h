@@ -1,0 +1,67 @@
+/* A server, its BMC and the watts to subtract from it. */
+#ifndef DRIVEWATT_MODEL_HOST_H
+#define DRIVEWATT_MODEL_HOST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "model/quality.h"
+
+#define HOST_ID_SIZE 37
+#define HOST_MAX 1024
+
+enum bmc_tls { BMC_TLS_CA, BMC_TLS_PIN, BMC_TLS_NONE };
+const char *bmc_tls_name(enum bmc_tls t);
+bool bmc_tls_from_name(const char *name, enum bmc_tls *out);
+
+struct bmc_settings {
+	bool present;
+	char url[256];       /* https://… without a path */
+	char username[64];
+	char *password_sealed; /* owned by the struct's holder; NULL none. Never shown */
+	char vendor[16];     /* "auto" */
+	uint8_t tls;         /* enum bmc_tls */
+	bool allow_plaintext;
+	char ca_file[256];
+	char fingerprint_sha256[65]; /* lower-case hex */
+};
+
+enum baseline_kind { BASELINE_IDLE_WITH_DRIVES, BASELINE_NO_DRIVES, BASELINE_KIND_COUNT_ };
+const char *baseline_kind_name(enum baseline_kind k);
+
+enum baseline_source { BASELINE_MEASURED, BASELINE_DECLARED, BASELINE_SIMULATED };
+const char *baseline_source_name(enum baseline_source s);
+
+struct baseline {
+	bool known;
+	uint8_t source; /* enum baseline_source */
+	int64_t w_mw;
+	int64_t uncertainty_mw; /* k = 2; NONE unknown (declared without one) */
+	int64_t at_ms;
+};
+
+struct host {
+	char id[HOST_ID_SIZE];
+	char name[65];
+	char labels[512]; /* a JSON object of strings, "" none */
+	bool local;
+	uint32_t config_version;
+	struct bmc_settings bmc;
+	struct baseline baselines[BASELINE_KIND_COUNT_];
+};
+
+/* A meter's answer about a host, normalised. */
+struct host_power {
+	int64_t power_mw;       /* NONE when unknown */
+	char reason[96];        /* why unknown */
+	char source[48];        /* "EnvironmentMetrics", "PowerControl", "simulated", … */
+	uint8_t quality;        /* enum quality */
+	int64_t at_ms;          /* wall time of the reading; NONE never read */
+	int64_t at_mono_ns;
+	int64_t limit_mw;       /* NONE */
+	int64_t energy_counter_mj; /* NONE */
+	int64_t resolution_mw;  /* NONE until 8 distinct readings were seen */
+	uint32_t observed_version;
+};
+
+#endif

@@ -1,0 +1,44 @@
+#include "model/drive.h"
+
+#include "base/compiler.h"
+#include "model/names.h"
+
+static const char *const kind_names[] = {
+	[DRIVE_NVME] = "nvme",
+	[DRIVE_SIMULATED] = "simulated",
+	[DRIVE_BLOCK] = "block",
+	[DRIVE_FILE] = "file",
+};
+
+static const char *const state_names[] = {
+	[DRIVE_LIVE] = "live",
+	[DRIVE_RESETTING] = "resetting",
+	[DRIVE_UNRESPONSIVE] = "unresponsive",
+	[DRIVE_FAILED] = "failed",
+	[DRIVE_GONE] = "gone",
+};
+
+static const char *const use_names[] = {
+	[USE_MOUNT] = "mount",
+	[USE_HOLDER] = "holder",
+	[USE_SWAP] = "swap",
+	[USE_PARTITION] = "partition",
+	[USE_SIGNATURE] = "signature",
+	[USE_OPEN] = "open",
+	[USE_RUN] = "run",
+	[USE_ZONED] = "zoned",
+	[USE_SHARED] = "shared",
+	[USE_UNKNOWN] = "unknown",
+};
+
+const char *drive_kind_name(enum drive_kind k) {
+	return names_get(kind_names, array_len(kind_names), k);
+}
+
+const char *drive_state_name(enum drive_state s) {
+	return names_get(state_names, array_len(state_names), s);
+}
+
+const char *use_kind_name(enum use_kind k) {
+	return names_get(use_names, array_len(use_names), k);
+}
