@@ -15,22 +15,22 @@
 #define CHILD_MAX_KEEP_FDS 64
 
 struct child_spec {
-	const char *path;         /* absolute */
-	const char *const *argv;  /* NULL-terminated, argv[0] included */
-	const char *const *envp;  /* NULL-terminated; NULL: empty */
-	int cwd_fd;               /* directory to start in, or -1 */
-	int stdin_fd;             /* -1: /dev/null, likewise below */
+	const char *path;        /* absolute */
+	const char *const *argv; /* NULL-terminated, argv[0] included */
+	const char *const *envp; /* NULL-terminated; NULL: empty */
+	int cwd_fd;              /* directory to start in, or -1 */
+	int stdin_fd;            /* -1: /dev/null, likewise below */
 	int stdout_fd;
 	int stderr_fd;
-	const int *keep_fds;      /* stay open under the same numbers */
-	unsigned keep_fd_count;   /* at most CHILD_MAX_KEEP_FDS */
-	bool drop_capabilities;   /* no capability, no new privileges: root's files, nothing more */
+	const int *keep_fds;    /* stay open under the same numbers */
+	unsigned keep_fd_count; /* at most CHILD_MAX_KEEP_FDS */
+	bool drop_capabilities; /* no capability, no new privileges: root's files, nothing more */
 };
 
 struct child {
 	pid_t pid;
 	uint64_t start_ticks; /* /proc/PID/stat field 22: tells this process from a later one of the
-	                         same number */
+				 same number */
 	int pidfd;            /* owned; readable when the process ended */
 };
 

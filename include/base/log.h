@@ -14,8 +14,7 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
 void log_init(const char *process, enum log_level level);
 void log_set_level(enum log_level level);
 
-void log_write(enum log_level level, const char *subsystem, const char *fmt, ...)
-	printf_like(3, 4);
+void log_write(enum log_level level, const char *subsystem, const char *fmt, ...) printf_like(3, 4);
 #define log_error(sub, ...) log_write(LOG_LEVEL_ERROR, sub, __VA_ARGS__)
 #define log_warning(sub, ...) log_write(LOG_LEVEL_WARNING, sub, __VA_ARGS__)
 #define log_info(sub, ...) log_write(LOG_LEVEL_INFO, sub, __VA_ARGS__)

@@ -15,21 +15,21 @@ enum rc {
 	RC_UNAUTHENTICATED, /* no or wrong credentials */
 	RC_FORBIDDEN,       /* credentials are right, the role or a permission is not */
 	RC_NOT_FOUND,
-	RC_EXISTS,          /* a unique name is taken */
-	RC_CONFLICT,        /* the object's state does not allow it now */
-	RC_PRECONDITION,    /* If-Match or a like condition failed */
-	RC_TOO_LARGE,       /* a hard maximum was met */
-	RC_FULL,            /* a queue, pool or table is full; try again later */
-	RC_TIMEOUT,         /* no answer in time; it may still come */
-	RC_UNAVAILABLE,     /* the thing that should answer is gone or not set up */
-	RC_REFUSED,         /* the device or peer answered no; err.nvme_status where it is NVMe */
+	RC_EXISTS,       /* a unique name is taken */
+	RC_CONFLICT,     /* the object's state does not allow it now */
+	RC_PRECONDITION, /* If-Match or a like condition failed */
+	RC_TOO_LARGE,    /* a hard maximum was met */
+	RC_FULL,         /* a queue, pool or table is full; try again later */
+	RC_TIMEOUT,      /* no answer in time; it may still come */
+	RC_UNAVAILABLE,  /* the thing that should answer is gone or not set up */
+	RC_REFUSED,      /* the device or peer answered no; err.nvme_status where it is NVMe */
 	RC_UNSUPPORTED,
 	RC_CANCELLED,
-	RC_NO_SPACE,        /* disk full */
-	RC_CORRUPT,         /* stored or received data is damaged */
+	RC_NO_SPACE, /* disk full */
+	RC_CORRUPT,  /* stored or received data is damaged */
 	RC_IO,
 	RC_NOMEM,
-	RC_INTERNAL,        /* a bug, or a state that cannot be */
+	RC_INTERNAL, /* a bug, or a state that cannot be */
 	RC_COUNT_
 };
 
@@ -37,7 +37,7 @@ struct err {
 	enum rc rc;
 	uint16_t nvme_status; /* SC | SCT << 8 | … as the drive gave it, 0 if none */
 	char field[96];       /* RFC 6901 pointer into the input ("/state"), or a query parameter's
-	                         name; empty when no field is at fault */
+				 name; empty when no field is at fault */
 	char msg[256];        /* one sentence for a person, no trailing full stop */
 };
 

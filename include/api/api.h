@@ -1,0 +1,26 @@
+/* The faces: trees of routes over the domain. */
+#ifndef DRIVEWATT_API_API_H
+#define DRIVEWATT_API_API_H
+
+#include "http/route.h"
+
+struct api;
+struct core;
+struct http_server;
+
+struct api_config {
+	bool public_metrics;
+	const char *version;
+	bool (*ready)(void *arg); /* of /readyz, besides the stores */
+	void *ready_arg;
+};
+
+/* core and config's strings are borrowed. Subscribes to the events. */
+struct api *api_new(const struct api_config *config, struct core *core, struct err *err);
+void api_free(struct api *a);
+/* /api/v1 */
+struct http_tree api_v1_tree(struct api *a);
+/* /healthz, /readyz, /metrics, /openapi.*, / */
+struct http_tree api_root_tree(struct api *a);
+
+#endif

@@ -1,0 +1,68 @@
+/*
+ * Accounts, tokens and the check of credentials. A password hash costs 64 MiB and 100 ms, so
+ * only a few run at once and verified credentials are remembered for a short while.
+ */
+#ifndef DRIVEWATT_CORE_ACCOUNTS_H
+#define DRIVEWATT_CORE_ACCOUNTS_H
+
+#include "core/events.h"
+#include "base/secret.h"
+#include "db/db.h"
+#include "model/account.h"
+
+#define ACCOUNTS_PASSWORD_MIN 8
+#define ACCOUNTS_PASSWORD_MAX 128
+
+struct accounts;
+
+struct accounts_config {
+	unsigned max_hashes;   /* at once; others wait at most wait_ms, then RC_FULL */
+	int64_t wait_ms;
+	int64_t cache_ms;      /* how long a verified credential is remembered */
+	unsigned cache_size;
+};
+
+struct accounts *accounts_new(const struct accounts_config *config, struct db *control,
+	struct events *events, struct err *err);
+void accounts_free(struct accounts *a);
+
+/* At the first start only (no account yet): makes the administrator `admin` with password, or
+ * with one made up, which is copied to made[32]; made is "" when nothing was made up. */
+enum rc must_check accounts_bootstrap(
+	struct accounts *a, const char *password, char made[32], struct err *err);
+
+/* Looks a raw Authorization header value up among the verified ones. Never blocks: for the HTTP
+ * loop. Fills account_id, name and role of *out. */
+bool accounts_cached(struct accounts *a, const char *authorization, struct actor *out);
+/* Verifies "Basic …" or "Bearer …" and remembers it. Blocks (hash, store): workers only.
+ * RC_UNAUTHENTICATED without telling which part was wrong; RC_FULL. */
+enum rc must_check accounts_verify(
+	struct accounts *a, const char *authorization, struct actor *out, struct err *err);
+
+/* What may change; a NULL or NULL-like field is kept on update. */
+struct account_change {
+	const char *name;
+	const char *password;
+	enum role role;       /* ROLE_NONE: kept */
+	int enabled;          /* -1: kept */
+	uint32_t if_version;  /* 0: any; else RC_PRECONDITION when it differs */
+};
+/* Each writes audit and event in the same transaction and forgets cached credentials. An account
+ * may change its own password; everything else is the administrator's (the caller checks the
+ * route's role). RC_CONFLICT: the last administrator may not go. */
+enum rc must_check accounts_create(struct accounts *a, const struct actor *who,
+	const struct account_change *c, struct account *out, struct err *err);
+enum rc must_check accounts_update(struct accounts *a, const struct actor *who, const char *id,
+	const struct account_change *c, struct account *out, struct err *err);
+enum rc must_check accounts_delete(
+	struct accounts *a, const struct actor *who, const char *id, struct err *err);
+/* secret is shown once. role at most the actor's own. */
+enum rc must_check accounts_token_create(struct accounts *a, const struct actor *who,
+	const char *name, enum role role, int64_t expires_ms, struct token *out,
+	char secret[SECRET_TOKEN_SIZE], struct err *err);
+enum rc must_check accounts_token_delete(
+	struct accounts *a, const struct actor *who, const char *id, struct err *err);
+/* Counts up at every change of accounts or tokens: the ETag of lists. */
+uint64_t accounts_version(struct accounts *a);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * Benchmark runs: queued, one a namespace at a time, carried out by a bounded pool of workers,
+ * each of which takes one run through prepare, load, result and restore in straight code.
+ */
+#ifndef DRIVEWATT_CORE_BENCH_H
+#define DRIVEWATT_CORE_BENCH_H
+
+#include "core/drive.h"
+#include "core/energy.h"
+#include "core/events.h"
+#include "core/hosts.h"
+#include "core/power.h"
+#include "model/run.h"
+
+struct bench;
+struct privc;
+
+struct bench_config {
+	unsigned max_runs;        /* workers */
+	unsigned max_queued;
+	int64_t settle_ms;
+	bool observe_only, allow_destructive, allow_in_use;
+	unsigned simulate_scale;  /* of the simulated drives; 1 without */
+	const char *host_id;
+};
+
+struct bench *bench_new(const struct bench_config *config, struct db *control,
+	struct events *events, struct energy *energy, struct hosts *hosts, struct drives *drives,
+	struct power *power, struct privc *privc, struct timers *timers, struct err *err);
+/* Ends what runs: fio is stopped, the runs are marked interrupted, drives are let go. */
+void bench_free(struct bench *b);
+/* Runs that an earlier life left open: their fio is ended, they become `interrupted`, their
+ * leases go. Before power_start. */
+enum rc must_check bench_recover(struct bench *b, struct err *err);
+
+/* Checks everything that can be checked now (drives, workload, interlock, consent), stores the
+ * run as queued and returns it. RC_INVALID (field), RC_NOT_FOUND (field), RC_FORBIDDEN,
+ * RC_CONFLICT (in use), RC_FULL. */
+enum rc must_check bench_submit(struct bench *b, const struct actor *who,
+	const struct run_spec *spec, struct run *out, struct err *err);
+/* RC_CONFLICT when it is over already. Returns once the wish is noted. */
+enum rc must_check bench_cancel(
+	struct bench *b, const struct actor *who, const char *id, struct err *err);
+/* RC_CONFLICT while it is not over. */
+enum rc must_check bench_delete(
+	struct bench *b, const struct actor *who, const char *id, struct err *err);
+/* The stored run with its live progress. */
+enum rc must_check bench_get(
+	struct bench *b, const char *id, struct run *out, struct err *err);
+/* Live progress laid over a run that was read from the store in a list. */
+void bench_overlay(struct bench *b, struct run *r);
+unsigned bench_active(struct bench *b);
+
+/* Own workloads beside the built-in ones. RC_CONFLICT: a built-in name. */
+enum rc must_check bench_workload_find(
+	struct bench *b, const char *name, struct workload *out, struct err *err);
+enum rc must_check bench_workload_put(struct bench *b, const struct actor *who,
+	const struct workload *w, bool *created, struct err *err);
+enum rc must_check bench_workload_delete(
+	struct bench *b, const struct actor *who, const char *name, struct err *err);
+
+#endif

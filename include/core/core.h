@@ -1,0 +1,75 @@
+/*
+ * The domain, whole: what the server composes and both faces stand on. Everything hangs from
+ * struct core; its members are made in the order in which they stand and ended in the reverse.
+ * The parts know each other by their own constructors' arguments, never through struct core.
+ */
+#ifndef DRIVEWATT_CORE_CORE_H
+#define DRIVEWATT_CORE_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "model/host.h"
+
+struct accounts;
+struct bench;
+struct db;
+struct drives;
+struct energy;
+struct events;
+struct hosts;
+struct httpc;
+struct pool;
+struct power;
+struct privc;
+struct sim;
+struct timers;
+
+struct core_config {
+	const char *data_dir;
+	bool observe_only;
+	bool allow_destructive;
+	bool allow_in_use;
+	int priv_socket;           /* taken over; -1: no helper (no local drives, no fio) */
+	unsigned simulate;         /* drives to make up; 0 none */
+	const char *simulate_model;
+	const char *simulate_model_file; /* NULL: the built-in models */
+	unsigned simulate_scale;
+	const char *secret_key_file;
+	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
+	int64_t drive_timeout_ms;  /* how long a request waits for a drive */
+	unsigned max_runs;         /* at once */
+	unsigned max_queued_runs;
+	int64_t settle_ms;         /* between a state change and the load */
+	int64_t event_days, audit_days, run_days, sample_days;
+};
+
+struct core {
+	struct core_config config;
+	char host_id[HOST_ID_SIZE]; /* this instance's UUID */
+	int64_t started_mono_ns;
+	struct db *control, *samples;
+	struct timers *timers;
+	struct pool *jobs;   /* completions and periodic work that may touch the store */
+	struct httpc *httpc;
+	struct events *events;
+	struct accounts *accounts;
+	struct energy *energy;
+	struct hosts *hosts;
+	struct privc *privc; /* NULL without a helper */
+	struct sim *sim;     /* NULL unless asked for */
+	struct drives *drives;
+	struct power *power;
+	struct bench *bench;
+};
+
+/* Opens the stores and makes all parts; nothing runs on drives yet. */
+struct core *core_new(const struct core_config *config, struct err *err);
+/* Finds the drives, brings them to their effective states, marks interrupted runs, starts
+ * polling. Returns before a slow drive has answered. */
+enum rc must_check core_start(struct core *core, struct err *err);
+/* Stops producers and runs within deadline_ms, flushes and closes. NULL is fine. */
+void core_free(struct core *core, int64_t deadline_ms);
+
+#endif

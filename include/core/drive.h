@@ -1,0 +1,129 @@
+/*
+ * The registry of drives and the one way to ask a drive anything. A drive target is the seam
+ * behind which stand the helper's lanes, the simulator, and plain files; it is asynchronous.
+ */
+#ifndef DRIVEWATT_CORE_DRIVE_H
+#define DRIVEWATT_CORE_DRIVE_H
+
+#include "base/pool.h"
+#include "base/timer.h"
+#include "core/energy.h"
+#include "core/events.h"
+#include "db/drives.h"
+#include "model/drive.h"
+
+#define DRIVES_MAX 1024
+#define DRIVE_MAX_WAITERS 2
+
+enum drive_verb { DRIVE_IDENTIFY, DRIVE_POWER_GET, DRIVE_POWER_SET, DRIVE_SMART };
+
+struct drive_reply {
+	enum rc rc;      /* RC_OK, RC_REFUSED (err.nvme_status), RC_TIMEOUT, RC_NOT_FOUND … */
+	struct err err;
+	bool late;       /* after an RC_TIMEOUT for the same operation */
+	int power_state; /* POWER_GET, POWER_SET: read back */
+	const struct drive_detail *detail; /* IDENTIFY; valid during the call */
+	const struct drive_health *health; /* SMART; likewise */
+};
+typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
+
+/* A kind of target. submit answers RC_OK when fn will be called (exactly once, and perhaps once
+ * more with late set), from a thread of the target's own; it never blocks. */
+struct drive_target_ops {
+	enum rc (*submit)(void *source, const struct drive *d, enum drive_verb verb,
+		int power_state, drive_reply_fn *fn, void *arg, struct err *err);
+};
+
+/* What a source finds: the identity and what a list needs. id is made by the registry. */
+struct drive_found {
+	struct drive drive;     /* id empty; name, model, serial, firmware, transport, address, kind,
+	                           state, numa_node, capacity_bytes */
+	char subsystem_nqn[224];
+	uint16_t cntlid;
+	bool cntlid_matters;    /* the subsystem has several static controllers */
+};
+
+/* Where drives come from. scan calls found for each and then done once, from any thread. */
+struct drive_source {
+	const struct drive_target_ops *ops;
+	void *self;
+	enum rc (*scan)(void *self, void (*found)(void *arg, const struct drive_found *f),
+		void (*done)(void *arg, enum rc rc, const char *reason), void *arg, struct err *err);
+};
+
+struct drives;
+
+struct drives_config {
+	int64_t timeout_ms;  /* of one operation, as the waiters see it */
+	int64_t health_ms;   /* period of SMART readings; 0 never by itself */
+	int64_t rescan_ms;   /* period of scans; 0 never by itself */
+	const char *host_id;
+};
+
+/* jobs runs completions that touch the store. */
+struct drives *drives_new(const struct drives_config *config, struct db *control,
+	struct events *events, struct energy *energy, struct timers *timers, struct pool *jobs,
+	struct err *err);
+void drives_free(struct drives *ds);
+/* At most 4, before drives_start. */
+enum rc must_check drives_add_source(
+	struct drives *ds, const struct drive_source *source, struct err *err);
+/* First scan and identification of all, then the periodic work. Returns when the first scan is
+ * done; identifications go on. */
+enum rc must_check drives_start(struct drives *ds, struct err *err);
+void drives_rescan(struct drives *ds);
+/* Waits until every drive found so far has been identified or has failed, at most timeout_ms. */
+bool drives_settled(struct drives *ds, int64_t timeout_ms);
+
+/* Watchers hear of a drive that came (again) to life or was observed; in a jobs thread, in order
+ * for one drive. At most 4, before drives_start. */
+enum drive_news { DRIVE_NEWS_IDENTIFIED, DRIVE_NEWS_STATE, DRIVE_NEWS_POWER_READ, DRIVE_NEWS_GONE };
+enum rc must_check drives_watch(struct drives *ds,
+	void (*fn)(void *arg, const char *drive_id, enum drive_news news), void *arg,
+	struct err *err);
+
+/* Version of the whole list: changes with anything that drives_each would show. Never blocks. */
+uint64_t drives_version(struct drives *ds);
+/* Version of all that is configured (labels, claims of any drive). */
+size_t drives_count(struct drives *ds);
+/* Why there are no drives, or not all: "" fine. */
+void drives_reason(struct drives *ds, char *out, size_t size);
+/* By id after `after` (""), ascending; the visitor returns false to stop. Holds the registry's
+ * read lock: the visitor must not call back. labels is JSON text or "". */
+void drives_each(struct drives *ds, const char *after,
+	bool (*visit)(void *arg, const struct drive *d, const char *labels), void *arg);
+/* RC_NOT_FOUND. labels (512 bytes) and detail may be NULL. Never blocks on a drive. */
+enum rc must_check drives_get(struct drives *ds, const char *id, struct drive *out, char *labels,
+	struct drive_detail *detail, struct err *err);
+/* The table alone, without copying the detail. */
+enum rc must_check drives_table(
+	struct drives *ds, const char *id, struct power_table *out, struct err *err);
+/* The last SMART reading; RC_UNAVAILABLE when there was none. */
+enum rc must_check drives_health(
+	struct drives *ds, const char *id, struct drive_health *out, struct err *err);
+/* Wall time and text of the last power read or failure; at_ms NONE never. */
+struct drive_observed {
+	int64_t at_ms;
+	int power_state;  /* -1 never read */
+	struct err last;  /* rc RC_OK when the last operation worked */
+};
+enum rc must_check drives_observed(
+	struct drives *ds, const char *id, struct drive_observed *out, struct err *err);
+
+/* Asks the drive; on RC_OK fn is called exactly once, in a jobs thread, at most timeout_ms
+ * later; the registry has taken the answer in before. A late answer only updates the registry.
+ * RC_FULL when DRIVE_MAX_WAITERS already wait (internal = true is not counted),
+ * RC_NOT_FOUND, RC_UNAVAILABLE (gone). Never blocks. */
+enum rc must_check drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
+	int power_state, bool internal, drive_reply_fn *fn, void *arg, struct err *err);
+
+/* What core/power computed, for lists. */
+void drives_set_effective(struct drives *ds, const char *id, int effective_state, bool in_sync);
+enum rc must_check drives_set_labels(struct drives *ds, const struct actor *who, const char *id,
+	const char *labels, uint32_t if_version, struct err *err);
+
+/* The local drives, through the helper. */
+struct privc;
+struct drive_source drive_local_source(struct privc *p);
+
+#endif

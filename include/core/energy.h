@@ -1,0 +1,84 @@
+/*
+ * Samples in, histories out. Producers know one function, energy_ingest; the engine knows no
+ * producer. What producers should do faster for a while is said by demands.
+ */
+#ifndef DRIVEWATT_CORE_ENERGY_H
+#define DRIVEWATT_CORE_ENERGY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "db/db.h"
+#include "model/sample.h"
+
+struct energy;
+
+struct energy_config {
+	unsigned max_series;     /* in memory */
+	unsigned queue_samples;  /* taken in but not yet stored; more are dropped and counted */
+	int64_t flush_ms;
+	int64_t max_gap_ms;      /* two samples further apart have no energy between them */
+};
+
+struct energy *energy_new(const struct energy_config *config, struct db *samples, struct err *err);
+/* Flushes first. NULL is fine. */
+void energy_free(struct energy *e);
+
+/* Finds or makes a series; its id is valid for ever. Blocks on the store the first time.
+ * RC_FULL at max_series. Any thread that may block. */
+enum rc must_check energy_series(struct energy *e, const struct series_key *key,
+	const char *source, int64_t *id, struct err *err);
+/* Takes samples in; returns how many were taken (the rest is dropped and counted). Never blocks.
+ * Any thread. */
+size_t energy_ingest(struct energy *e, const struct sample *s, size_t n);
+
+/* "From now until until_ms (wall), sample this host every period_ms": for a run. */
+enum rc must_check energy_demand(struct energy *e, const char *host_id, int64_t period_ms,
+	int64_t until_ms, struct err *err);
+/* What a producer should do: the shortest period demanded now, or fallback_ms. Never blocks. */
+int64_t energy_period(struct energy *e, const char *host_id, int64_t fallback_ms);
+
+/* The series of (host, object, quantity) that should be shown: measured before bmc before
+ * derived, declared, estimated, simulated. RC_NOT_FOUND. */
+enum rc must_check energy_find(struct energy *e, const char *host_id, const char *object,
+	enum quantity q, struct series *out, struct err *err);
+enum rc must_check energy_get(
+	struct energy *e, int64_t series_id, struct series *out, struct err *err);
+/* Each filter may be NULL, quantity -1; ids after `after`, ascending, at most limit. */
+enum rc must_check energy_list(struct energy *e, const char *host_id, const char *object,
+	int quantity, int64_t after, int limit, bool (*visit)(void *arg, const struct series *s),
+	void *arg, struct err *err);
+
+/* Samples with from_ms <= at_ms < to_ms by time, those not yet stored included; the visitor
+ * returns false to stop. Blocks on the store. */
+enum rc must_check energy_raw(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
+	bool (*visit)(void *arg, const struct sample *s), void *arg, struct err *err);
+
+struct energy_point {
+	int64_t at_ms;      /* start of the step */
+	int64_t avg_milli;  /* time-weighted over covered time; NONE when nothing is covered */
+	int64_t min_milli, max_milli; /* NONE without a sample */
+	int64_t energy_mj;  /* power series only; 0 when nothing is covered */
+	int64_t covered_ms;
+};
+
+#define ENERGY_MAX_POINTS 11000
+
+struct energy_history {
+	struct series series;
+	int64_t from_ms, to_ms, step_ms; /* step_ms 86,400,000 with a zone: days, 23–25 h long */
+	size_t count;
+	struct energy_point *points;     /* owned */
+	int64_t energy_mj, covered_ms, expected_ms;
+};
+/* step_ms 0: auto, at most 500 points. tz: IANA name for days, NULL UTC. Trapezoid between
+ * samples at most max_gap_ms apart, on the monotonic clock where both are of one boot.
+ * RC_INVALID (from, to, step, tz), RC_TOO_LARGE (more than ENERGY_MAX_POINTS). */
+enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t from_ms,
+	int64_t to_ms, int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
+void energy_history_release(struct energy_history *h);
+
+/* Deletes samples older than before_ms, in small transactions. Blocks. */
+void energy_prune(struct energy *e, int64_t before_ms);
+
+#endif

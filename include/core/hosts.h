@@ -1,0 +1,66 @@
+/*
+ * Hosts, the readings of their BMCs, and their baselines. The local host is always there.
+ */
+#ifndef DRIVEWATT_CORE_HOSTS_H
+#define DRIVEWATT_CORE_HOSTS_H
+
+#include "base/pool.h"
+#include "base/secret.h"
+#include "base/timer.h"
+#include "core/energy.h"
+#include "core/events.h"
+#include "core/httpc.h"
+#include "model/host.h"
+
+struct hosts;
+
+struct hosts_config {
+	const char *local_id;
+	const char *local_name;
+	int64_t meter_ms;    /* period of BMC readings unless more is demanded */
+	uint8_t secret_key[SECRET_KEY_BYTES];
+};
+
+struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
+	struct events *events, struct energy *energy, struct httpc *httpc, struct timers *timers,
+	struct pool *jobs, struct err *err);
+void hosts_free(struct hosts *hs);
+/* Begins to poll. */
+enum rc must_check hosts_start(struct hosts *hs, struct err *err);
+
+/* "local" → this host's id; any other text unchanged. The result lives as long as hs. */
+const char *hosts_resolve(struct hosts *hs, const char *id_or_alias);
+uint64_t hosts_version(struct hosts *hs);
+/* Visitors return false to stop and must not call back. password_sealed is never filled. */
+void hosts_each(struct hosts *hs, const char *after,
+	bool (*visit)(void *arg, const struct host *h, const struct host_power *p), void *arg);
+enum rc must_check hosts_get(struct hosts *hs, const char *id, struct host *out,
+	struct host_power *power, struct err *err);
+
+/* What a client may set. A NULL string is kept (patch) or empty (put). */
+struct host_change {
+	const char *name;
+	const char *labels;      /* JSON object text */
+	bool set_bmc;            /* bmc below replaces the settings; not present: removes them */
+	struct bmc_settings bmc; /* password_sealed is ignored */
+	const char *bmc_password;/* NULL: keep the one there is (when the url did not change) */
+	uint32_t if_version;     /* 0 any */
+};
+/* id NULL: makes one. RC_INVALID (field), RC_EXISTS, RC_FULL, RC_PRECONDITION. */
+enum rc must_check hosts_create(struct hosts *hs, const struct actor *who, const char *id,
+	const struct host_change *c, struct host *out, struct err *err);
+enum rc must_check hosts_update(struct hosts *hs, const struct actor *who, const char *id,
+	const struct host_change *c, bool replace, struct host *out, struct err *err);
+/* RC_CONFLICT: the local host stays. */
+enum rc must_check hosts_delete(
+	struct hosts *hs, const struct actor *who, const char *id, struct err *err);
+
+/* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (a
+ * reading without a value adds no sample), learns the resolution. Any thread; does not block. */
+void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p);
+
+/* A baseline declared by a person, measured by a run of idleness, or simulated. */
+enum rc must_check hosts_set_baseline(struct hosts *hs, const struct actor *who,
+	const char *host_id, enum baseline_kind kind, const struct baseline *b, struct err *err);
+
+#endif

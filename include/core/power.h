@@ -1,0 +1,82 @@
+/*
+ * Power: claims, what is effective, and the one place that sets a drive. A claim is committed
+ * before the drive is touched; the drive is read back; the reconciler repeats until observed and
+ * effective agree, with back-off, and says when it cannot.
+ */
+#ifndef DRIVEWATT_CORE_POWER_H
+#define DRIVEWATT_CORE_POWER_H
+
+#include "core/drive.h"
+
+#define POWER_MAX_CLAIMS 16 /* a drive */
+
+struct power;
+
+struct power_config {
+	bool observe_only;     /* refuses every change with RC_FORBIDDEN, sets no drive */
+	int64_t reconcile_ms;  /* period of reading back */
+	int64_t backoff_max_ms;
+};
+
+struct power *power_new(const struct power_config *config, struct db *control,
+	struct events *events, struct drives *drives, struct timers *timers, struct pool *jobs,
+	struct err *err);
+void power_free(struct power *p);
+/* Loads the claims and begins to reconcile: before drives_start, so that no drive is missed. */
+enum rc must_check power_start(struct power *p, struct err *err);
+
+/* How a change ended. */
+struct power_outcome {
+	enum rc rc;          /* RC_OK; RC_REFUSED: the drive said no and the claim was withdrawn;
+	                        RC_TIMEOUT: no answer yet, the claim stays */
+	struct err err;
+	struct power_wish wish;
+	int observed_state;  /* -1 unknown */
+	bool in_sync;
+	char held_by[CLAIM_OWNER_SIZE]; /* owner of the winning setting or cap; "" none */
+	bool recorded;       /* false: the store failed, power goes on from memory */
+	bool created;        /* there was no desired before */
+};
+typedef void power_fn(void *arg, const struct power_outcome *o);
+
+/* Sets the drive's desired: checked against its table, claimed, set, read back. On RC_OK fn is
+ * called exactly once in a jobs thread. if_version 0: any, else the drive's claims' version.
+ * RC_INVALID (field), RC_NOT_FOUND, RC_UNSUPPORTED (no power states), RC_FULL, RC_FORBIDDEN,
+ * RC_PRECONDITION. May block on the store, never on the drive. */
+enum rc must_check power_set_desired(struct power *p, const struct actor *who,
+	const char *drive_id, const struct power_wish *wish, uint32_t if_version, power_fn *fn,
+	void *arg, struct err *err);
+/* Removes it: the drive goes back to what is then effective, or to its default state (PS0 where
+ * nothing else is known), unless leave. RC_NOT_FOUND when there is none. */
+enum rc must_check power_clear_desired(struct power *p, const struct actor *who,
+	const char *drive_id, bool leave, uint32_t if_version, power_fn *fn, void *arg,
+	struct err *err);
+
+/* A run's lease: stored, expiring, above desired. fn when the drive has been set and read back. */
+enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id,
+	int state, int64_t expires_ms, power_fn *fn, void *arg, struct err *err);
+/* Ends the run's leases on all its drives and brings them back; returns at once. */
+void power_lease_end(struct power *p, const char *run_id);
+
+struct power_view {
+	struct power_table table;
+	int observed_state; /* -1 unknown */
+	int64_t read_ms;    /* NONE never */
+	struct err last;    /* of the last operation on the drive */
+	uint8_t claim_count;
+	struct claim claims[POWER_MAX_CLAIMS];
+	struct power_effective effective;
+	bool in_sync;
+	uint32_t config_version; /* of the claims */
+	uint32_t observed_version;
+	int64_t limit_mw;   /* in force: the max power of the effective state when a limit or cap
+	                       chose it; NONE */
+};
+/* RC_NOT_FOUND. Never blocks. */
+enum rc must_check power_view_get(
+	struct power *p, const char *drive_id, struct power_view *out, struct err *err);
+/* The drive's desired; RC_NOT_FOUND (field "" ) when the drive is known but has none. */
+enum rc must_check power_desired_get(struct power *p, const char *drive_id, struct claim *out,
+	uint32_t *version, struct err *err);
+
+#endif

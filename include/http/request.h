@@ -1,0 +1,73 @@
+/*
+ * A request and its answer as handlers see them. A handler runs on a worker thread; it may block
+ * on the store, never on a drive, a BMC or fio: for those it starts the asynchronous operation,
+ * returns HTTP_PENDING, and is continued when the operation calls http_resume().
+ */
+#ifndef DRIVEWATT_HTTP_REQUEST_H
+#define DRIVEWATT_HTTP_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+#include "model/account.h"
+
+struct http_request;
+
+enum http_next { HTTP_DONE, HTTP_PENDING };
+
+#define HTTP_MAX_HEADERS 12
+
+struct http_stream;
+
+struct http_response {
+	int status;               /* 0: 200 with a body, 204 without */
+	const char *content_type; /* static text; NULL: application/json */
+	struct buf body;          /* its max was set by the route */
+	const char *asset;        /* static bytes instead of body; never freed */
+	size_t asset_len;
+	char etag[64];            /* with quotes; "" none */
+	char location[256];       /* "" none */
+	char allow[64];           /* "" none */
+	int retry_after_s;        /* 0 none */
+	bool no_store;            /* secrets inside */
+	struct http_stream *stream; /* an event stream instead of body; taken over */
+};
+
+/* ctx is the tree's. */
+typedef enum http_next http_handler(
+	struct http_request *q, struct http_response *r, void *ctx);
+
+/* All borrowed from the request, valid until it is answered. */
+const char *http_method(const struct http_request *q);
+const char *http_path(const struct http_request *q);
+/* A {name} of the route's pattern; never NULL for a name that the pattern has. */
+const char *http_param(const struct http_request *q, const char *name);
+/* NULL when absent, "" when there is no value. */
+const char *http_query(const struct http_request *q, const char *name);
+/* The n-th query argument's name, NULL past the end: to refuse unknown ones. */
+const char *http_query_name(const struct http_request *q, unsigned n);
+const char *http_header(const struct http_request *q, const char *name);
+const char *http_body(const struct http_request *q, size_t *len); /* NUL-terminated */
+const struct actor *http_actor(const struct http_request *q);
+/* Whether Accept prefers this media type over JSON. */
+bool http_accepts(const struct http_request *q, const char *media_type);
+
+/* The request's own memory, for continuations: freed by free_fn when the request ends. */
+void http_set_user(struct http_request *q, void *user, void (*free_fn)(void *user));
+void *http_user(const struct http_request *q);
+
+/* After HTTP_PENDING: runs next on a worker with the same response. Exactly once for each
+ * HTTP_PENDING; may be called before the handler has returned. Any thread. */
+void http_resume(struct http_request *q, http_handler *next);
+
+/* If-Match against the entity's tag, configuration part only ("c7.o9" compares c7): RC_OK when
+ * absent or matching; RC_PRECONDITION (412). */
+enum rc must_check http_if_match(
+	const struct http_request *q, uint64_t config_version, struct err *err);
+/* "\"c<config>\"" or "\"c<config>.o<observed>\"" (observed UINT64_MAX: none). */
+void http_set_etag(struct http_response *r, uint64_t config_version, uint64_t observed);
+
+#endif

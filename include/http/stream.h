@@ -1,0 +1,33 @@
+/*
+ * Event streams (text/event-stream). A channel renders every message once into a bounded ring;
+ * each reader is a cursor on it. A reader that falls off the ring's end is dropped and counted.
+ */
+#ifndef DRIVEWATT_HTTP_STREAM_H
+#define DRIVEWATT_HTTP_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "http/request.h"
+
+struct http_channel;
+
+/* ring: messages kept for slow readers. heartbeat_ms: a comment line when nothing else came. */
+struct http_channel *http_channel_new(
+	unsigned ring, unsigned max_readers, int64_t heartbeat_ms, struct err *err);
+void http_channel_free(struct http_channel *c);
+/* Copies the message (a whole SSE block ending in an empty line) and wakes the readers. */
+void http_channel_publish(struct http_channel *c, const char *text, size_t len);
+/* A reader that first gets `first` (replay, copied) and then what is published from now on.
+ * To make replay seamless: subscribe with http_stream_new before reading the replayed rows, then
+ * http_stream_replay; `skip_to_id` lets the channel drop published ids up to it. RC_FULL. */
+struct http_stream *http_stream_new(struct http_channel *c, struct err *err);
+void http_stream_replay(
+	struct http_stream *s, const char *text, size_t len, int64_t skip_to_id);
+void http_stream_free(struct http_stream *s);
+/* As http_channel_publish with the event's id, compared with skip_to_id. */
+void http_channel_publish_id(
+	struct http_channel *c, int64_t id, const char *text, size_t len);
+
+#endif
