@@ -107,7 +107,7 @@ PKGS_api    := jansson
 PKGS_server := inih
 
 define layer_libs
-LIBS_$(1) = $$(call pkg_flags,LIBS_$(1),--libs $(sort $(foreach l,$(CHAIN_$(1)),$(PKGS_$l)))) -lm
+LIBS_$(1) = $$(call pkg_flags,PKG_LIBS_$(1),--libs $(sort $(foreach l,$(CHAIN_$(1)),$(PKGS_$l)))) -lm
 endef
 $(foreach l,$(filter-out assets,$(LAYERS)),$(eval $(call layer_libs,$l)))
 
