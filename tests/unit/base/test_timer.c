@@ -81,8 +81,8 @@ static void fire_in_order_of_time(void **state) {
 	}
 	timer_cancel(t, cancelled);
 	assert_int_equal(order.count, 0);
-	fake_ns = INT64_C(1000000000) * FAR_MS;
-	/* A timer that is due at once makes the thread look at the clock. */
+	fake_ns = INT64_C(1000000) * FAR_MS;
+	/* A timer that is due before all others makes the thread look at the clock. */
 	assert_true(timer_start(t, -FAR_MS, 0, nothing, NULL) != 0);
 	assert_true(latch_wait(order.all, DEADLINE_MS, NULL));
 	for (size_t i = 0; i < array_len(steps); i++)
