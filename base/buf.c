@@ -43,7 +43,7 @@ static bool grow(struct buf *b, size_t cap) {
 	return true;
 }
 
-char *buf_room(struct buf *b, size_t len) {
+char *buf_make_room(struct buf *b, size_t len) {
 	if (b->failed)
 		return NULL;
 	if (len > b->max - b->len) {
@@ -54,11 +54,6 @@ char *buf_room(struct buf *b, size_t len) {
 	if (need > b->cap && !grow(b, cap_for(b, need)))
 		return NULL;
 	return b->data + b->len;
-}
-
-void buf_added(struct buf *b, size_t len) {
-	b->len += len;
-	b->data[b->len] = '\0';
 }
 
 void buf_add(struct buf *b, const void *data, size_t len) {

@@ -79,56 +79,84 @@ static size_t add_special(struct buf *out, const unsigned char *s, size_t left) 
 	return 1;
 }
 
+#define EVERY_BYTE(c) (UINT64_C(0x0101010101010101) * (c))
+
+/* Are all eight bytes plain? A byte that is zero, or below 0x20, borrows into its top bit; bytes
+ * ≥ 0x80 have it set already. May say no to plain ones, never yes to others. */
+static bool are_plain(uint64_t bytes) {
+	uint64_t quote = bytes ^ EVERY_BYTE('"');
+	uint64_t backslash = bytes ^ EVERY_BYTE('\\');
+	uint64_t found = bytes | (bytes - EVERY_BYTE(0x20)) | (quote - EVERY_BYTE(1)) |
+		(backslash - EVERY_BYTE(1));
+	return !(found & EVERY_BYTE(0x80));
+}
+
 static size_t plain_len(const unsigned char *s, size_t left) {
 	size_t n = 0;
+	uint64_t bytes;
+	for (; left - n >= sizeof(bytes); n += sizeof(bytes)) {
+		memcpy(&bytes, s + n, sizeof(bytes));
+		if (!are_plain(bytes))
+			break;
+	}
 	while (n < left && byte_class[s[n]] == PLAIN)
 		n++;
 	return n;
 }
 
-/* "text" with its closing quote and tail, which is "" or ":". */
-static void add_quoted(struct buf *out, const char *text, size_t len, const char *tail) {
-	const unsigned char *s = (const unsigned char *)text;
-	size_t tail_len = tail[0] != '\0';
-	size_t plain = plain_len(s, len);
-	char *room = plain == len ? buf_room(out, len + 2 + tail_len) : NULL;
-	if (room) {
-		room[0] = '"';
-		memcpy(room + 1, s, len);
-		room[len + 1] = '"';
-		room[len + 2] = tail[0];
-		buf_added(out, len + 2 + tail_len);
-		return;
-	}
-	buf_addc(out, '"');
+static void add_escaped(struct buf *out, const unsigned char *s, size_t len) {
 	while (len) {
-		buf_add(out, s, plain);
-		s += plain;
-		len -= plain;
-		size_t used = len ? add_special(out, s, len) : 0;
+		size_t used = plain_len(s, len);
+		buf_add(out, s, used);
+		if (used < len)
+			used += add_special(out, s + used, len - used);
 		s += used;
 		len -= used;
-		plain = plain_len(s, len);
 	}
-	buf_addc(out, '"');
-	buf_add(out, tail, tail_len);
+}
+
+/* Three in one, since most of a document is `,"key":`. comma and colon say whether they stand
+ * around the quoted text. */
+static void add_quoted(struct buf *out, bool comma, const char *text, size_t len, bool colon) {
+	const unsigned char *s = (const unsigned char *)text;
+	size_t plain = plain_len(s, len);
+	char *p = buf_room(out, comma + 1 + plain + (plain == len) + colon);
+	if (!p)
+		return;
+	const char *start = p;
+	if (comma)
+		*p++ = ',';
+	*p++ = '"';
+	memcpy(p, s, plain);
+	p += plain;
+	if (plain < len) {
+		buf_added(out, (size_t)(p - start));
+		add_escaped(out, s + plain, len - plain);
+		buf_add(out, "\":", 1 + colon);
+		return;
+	}
+	*p++ = '"';
+	if (colon)
+		*p++ = ':';
+	buf_added(out, (size_t)(p - start));
 }
 
 /* --- structure --- */
 
 /* What comes in front of a value: the comma and the key. */
 static void begin(struct jsonw *w, const char *key) {
-	if (w->depth > 0 && w->depth <= JSONW_MAX_DEPTH) {
+	bool comma = false;
+	assert(!key || w->depth);
+	if (w->depth && w->depth <= JSONW_MAX_DEPTH) {
 		unsigned level = w->depth - 1;
 		assert((key != NULL) == w->is_object[level]);
-		if (w->need_comma[level])
-			buf_addc(w->out, ',');
+		comma = w->need_comma[level];
 		w->need_comma[level] = true;
-	} else {
-		assert(!key || w->depth);
 	}
 	if (key)
-		add_quoted(w->out, key, strlen(key), ":");
+		add_quoted(w->out, comma, key, strlen(key), true);
+	else if (comma)
+		buf_addc(w->out, ',');
 }
 
 static void open_level(struct jsonw *w, const char *key, bool is_object) {
@@ -263,7 +291,7 @@ void jsonw_strn(struct jsonw *w, const char *key, const char *v, size_t len) {
 		return;
 	}
 	begin(w, key);
-	add_quoted(w->out, v, len, "");
+	add_quoted(w->out, false, v, len, false);
 }
 
 void jsonw_strf(struct jsonw *w, const char *key, const char *fmt, ...) {

@@ -36,8 +36,16 @@ void buf_vprintf(struct buf *b, const char *fmt, va_list ap) printf_like(2, 0);
 
 /* For writers that format in place: room for len bytes behind the contents, or NULL once the
  * buffer failed. buf_added() then says how many of them were written. */
-char *buf_room(struct buf *b, size_t len);
-void buf_added(struct buf *b, size_t len);
+char *buf_make_room(struct buf *b, size_t len);
+static inline char *buf_room(struct buf *b, size_t len) {
+	if (!b->failed && len < b->cap - b->len)
+		return b->data + b->len;
+	return buf_make_room(b, len);
+}
+static inline void buf_added(struct buf *b, size_t len) {
+	b->len += len;
+	b->data[b->len] = '\0';
+}
 
 /* "" when empty; valid until the next append. */
 const char *buf_str(const struct buf *b);
