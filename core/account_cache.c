@@ -1,0 +1,121 @@
+#include "core/account_cache.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+
+#define WAYS 4
+
+struct entry {
+	uint8_t key[SECRET_FINGERPRINT_BYTES];
+	uint64_t generation; /* 0: empty */
+	int64_t expires_ms;  /* monotonic */
+	enum role role;
+	char account_id[37];
+	char name[65];
+};
+
+struct account_cache {
+	pthread_rwlock_t lock;
+	uint64_t generation; /* of the entries that count */
+	size_t sets;
+	struct entry entries[];
+};
+
+struct account_cache *account_cache_new(size_t entries) {
+	const size_t sets = (entries + WAYS - 1) / WAYS + 1;
+	struct account_cache *c = calloc(1, sizeof(*c) + sets * WAYS * sizeof(c->entries[0]));
+	if (!c)
+		return NULL;
+	pthread_rwlock_init(&c->lock, NULL);
+	c->generation = 1;
+	c->sets = sets;
+	return c;
+}
+
+void account_cache_free(struct account_cache *c) {
+	if (!c)
+		return;
+	pthread_rwlock_destroy(&c->lock);
+	free(c);
+}
+
+static struct entry *set_of(struct account_cache *c, const uint8_t *key) {
+	uint64_t hash;
+	memcpy(&hash, key, sizeof(hash));
+	return &c->entries[hash % c->sets * WAYS];
+}
+
+static bool is_valid(const struct account_cache *c, const struct entry *e, int64_t now_ms) {
+	return e->generation == c->generation && e->expires_ms > now_ms;
+}
+
+static struct entry *find(struct account_cache *c, const uint8_t *key) {
+	struct entry *set = set_of(c, key);
+	for (int i = 0; i < WAYS; i++) {
+		if (set[i].generation && memcmp(set[i].key, key, sizeof(set[i].key)) == 0)
+			return &set[i];
+	}
+	return NULL;
+}
+
+bool account_cache_find(
+	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out) {
+	if (pthread_rwlock_tryrdlock(&c->lock))
+		return false;
+	const struct entry *e = find(c, key);
+	const bool found = e && is_valid(c, e, clock_mono_ms());
+	if (found) {
+		out->role = e->role;
+		memcpy(out->account_id, e->account_id, sizeof(out->account_id));
+		memcpy(out->name, e->name, sizeof(out->name));
+	}
+	pthread_rwlock_unlock(&c->lock);
+	return found;
+}
+
+uint64_t account_cache_generation(struct account_cache *c) {
+	pthread_rwlock_rdlock(&c->lock);
+	const uint64_t generation = c->generation;
+	pthread_rwlock_unlock(&c->lock);
+	return generation;
+}
+
+/* The key's own place, else one that does not count any more, else the one that ends first. */
+static struct entry *place_for(struct account_cache *c, const uint8_t *key, int64_t now_ms) {
+	struct entry *own = find(c, key);
+	struct entry *set = set_of(c, key);
+	struct entry *best = set;
+	for (int i = 0; i < WAYS && !own; i++) {
+		if (!is_valid(c, &set[i], now_ms))
+			return &set[i];
+		if (set[i].expires_ms < best->expires_ms)
+			best = &set[i];
+	}
+	return own ? own : best;
+}
+
+void account_cache_put(struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES],
+	const struct actor *who, int64_t for_ms, uint64_t generation) {
+	const int64_t now_ms = clock_mono_ms();
+	pthread_rwlock_wrlock(&c->lock);
+	if (generation == c->generation) {
+		struct entry *e = place_for(c, key, now_ms);
+		e->generation = generation;
+		e->expires_ms = now_ms + for_ms;
+		e->role = who->role;
+		memcpy(e->key, key, sizeof(e->key));
+		str_copy(e->account_id, sizeof(e->account_id), who->account_id);
+		str_copy(e->name, sizeof(e->name), who->name);
+	}
+	pthread_rwlock_unlock(&c->lock);
+}
+
+void account_cache_forget(struct account_cache *c) {
+	pthread_rwlock_wrlock(&c->lock);
+	c->generation++;
+	pthread_rwlock_unlock(&c->lock);
+}

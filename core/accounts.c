@@ -1,0 +1,235 @@
+#include "core/accounts.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/metrics.h"
+#include "base/parse.h"
+#include "base/thread.h"
+#include "core/accounts_impl.h"
+#include "db/accounts.h"
+
+#define AUTHORIZATION_MAX 1024
+
+/* --- life --- */
+
+struct accounts *accounts_new(const struct accounts_config *config, struct db *control,
+	struct events *events, struct err *err) {
+	struct accounts *a = calloc(1, sizeof(*a));
+	if (!a || !(a->cache = account_cache_new(config->cache_size))) {
+		free(a);
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	a->config = *config;
+	a->control = control;
+	a->events = events;
+	pthread_mutex_init(&a->hash_lock, NULL);
+	cond_init(&a->hash_ended);
+	/* Begins at the time, so that no tag of an earlier life fits. */
+	atomic_init(&a->version, (uint64_t)clock_wall_ms());
+	char nobody[2 * 16 + 1];
+	id_random_hex(16, nobody);
+	if (secret_password_hash(nobody, a->dummy_hash, err)) {
+		accounts_free(a);
+		return NULL;
+	}
+	return a;
+}
+
+void accounts_free(struct accounts *a) {
+	if (!a)
+		return;
+	pthread_cond_destroy(&a->hash_ended);
+	pthread_mutex_destroy(&a->hash_lock);
+	account_cache_free(a->cache);
+	free(a);
+}
+
+uint64_t accounts_version(struct accounts *a) {
+	return atomic_load(&a->version);
+}
+
+/* --- hashes, few at once --- */
+
+enum rc accounts_hash_begin(struct accounts *a, struct err *err) {
+	const struct timespec deadline = thread_deadline(a->config.wait_ms);
+	bool in_time = true;
+	pthread_mutex_lock(&a->hash_lock);
+	while (a->hashing >= a->config.max_hashes && in_time)
+		in_time = cond_wait_until(&a->hash_ended, &a->hash_lock, &deadline);
+	const bool mine = a->hashing < a->config.max_hashes;
+	if (mine)
+		a->hashing++;
+	pthread_mutex_unlock(&a->hash_lock);
+	if (!mine)
+		return err_set(err, RC_FULL, "too many passwords are being checked");
+	metric_add(METRIC_AUTH_HASHES, 1);
+	return RC_OK;
+}
+
+void accounts_hash_end(struct accounts *a) {
+	pthread_mutex_lock(&a->hash_lock);
+	a->hashing--;
+	pthread_cond_signal(&a->hash_ended);
+	pthread_mutex_unlock(&a->hash_lock);
+}
+
+/* --- reading the header --- */
+
+static const char *after_scheme(const char *authorization, const char *scheme) {
+	const size_t len = strlen(scheme);
+	if (strncasecmp(authorization, scheme, len) != 0 || authorization[len] != ' ')
+		return NULL;
+	return authorization + len + strspn(authorization + len, " ");
+}
+
+static int base64_value(char c) {
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *at = c ? strchr(alphabet, c) : NULL;
+	return at ? (int)(at - alphabet) : -1;
+}
+
+/* Text without a NUL inside, or false. */
+static bool base64_decode(const char *in, char *out, size_t size) {
+	unsigned bits = 0, pending = 0;
+	size_t len = 0;
+	for (; *in && *in != '='; in++) {
+		const int value = base64_value(*in);
+		if (value < 0)
+			return false;
+		bits = (bits << 6 | (unsigned)value) & 0xffff;
+		pending += 6;
+		if (pending < 8)
+			continue;
+		pending -= 8;
+		const char c = (char)(bits >> pending & 0xff);
+		if (!c || len + 1 >= size)
+			return false;
+		out[len++] = c;
+	}
+	out[len] = '\0';
+	return strspn(in, "=") == strlen(in);
+}
+
+/* --- verifying --- */
+
+static enum rc refuse(struct err *err) {
+	metric_add(METRIC_AUTH_FAILURES, 1);
+	return err_set(err, RC_UNAUTHENTICATED, "the credentials are missing or wrong");
+}
+
+static enum rc find_account(struct accounts *a, const char *name, struct account *out,
+	char hash[SECRET_PASSWORD_HASH_SIZE], struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_read_begin(a->control, &c, err);
+	if (rc)
+		return rc;
+	rc = db_account_by_name(c, name, out, hash, err);
+	db_read_end(c);
+	return rc;
+}
+
+/* A name that nobody has costs as much time as a wrong password. */
+static enum rc check_password(struct accounts *a, const char *name, const char *password,
+	struct account *account, struct err *err) {
+	char hash[SECRET_PASSWORD_HASH_SIZE];
+	enum rc rc = find_account(a, name, account, hash, err);
+	if (rc && rc != RC_NOT_FOUND)
+		return rc;
+	const bool known = !rc;
+	rc = accounts_hash_begin(a, err);
+	if (rc)
+		return rc;
+	const bool right = secret_password_matches(password, known ? hash : a->dummy_hash);
+	accounts_hash_end(a);
+	return known && right && account->enabled ? RC_OK : refuse(err);
+}
+
+static enum rc verify_basic(
+	struct accounts *a, const char *encoded, struct actor *out, struct err *err) {
+	char plain[AUTHORIZATION_MAX];
+	char *password = NULL;
+	struct account account;
+	if (base64_decode(encoded, plain, sizeof(plain)))
+		password = strchr(plain, ':');
+	if (!password)
+		return refuse(err);
+	*password++ = '\0';
+	const enum rc rc = check_password(a, plain, password, &account, err);
+	secret_wipe(plain, sizeof(plain));
+	if (rc)
+		return rc;
+	str_copy(out->account_id, sizeof(out->account_id), account.id);
+	str_copy(out->name, sizeof(out->name), account.name);
+	out->role = account.role;
+	return RC_OK;
+}
+
+static enum rc find_token(struct accounts *a, const char *secret, struct token *token,
+	struct account *account, struct err *err) {
+	char hash[SECRET_TOKEN_HASH_SIZE];
+	struct db_conn *c;
+	enum rc rc = db_read_begin(a->control, &c, err);
+	if (rc)
+		return rc;
+	secret_token_hash(secret, hash);
+	rc = db_token_by_hash(c, hash, clock_wall_ms(), token, account, err);
+	db_read_end(c);
+	return rc;
+}
+
+/* Shortens *for_ms to what the token has left. */
+static enum rc verify_bearer(struct accounts *a, const char *secret, struct actor *out,
+	int64_t *for_ms, struct err *err) {
+	struct token token;
+	struct account account;
+	enum rc rc = find_token(a, secret, &token, &account, err);
+	if (rc)
+		return rc == RC_NOT_FOUND ? refuse(err) : rc;
+	str_copy(out->account_id, sizeof(out->account_id), account.id);
+	str_copy(out->name, sizeof(out->name), account.name);
+	out->role = token.role < account.role ? token.role : account.role;
+	if (token.expires_ms != NONE) {
+		const int64_t left_ms = token.expires_ms - clock_wall_ms();
+		*for_ms = left_ms < *for_ms ? left_ms : *for_ms;
+	}
+	return RC_OK;
+}
+
+enum rc accounts_verify(
+	struct accounts *a, const char *authorization, struct actor *out, struct err *err) {
+	const size_t len = strnlen(authorization, AUTHORIZATION_MAX);
+	if (len == AUTHORIZATION_MAX)
+		return refuse(err);
+	const uint64_t generation = account_cache_generation(a->cache);
+	const char *basic = after_scheme(authorization, "Basic");
+	const char *bearer = after_scheme(authorization, "Bearer");
+	int64_t for_ms = a->config.cache_ms;
+	enum rc rc;
+	if (basic)
+		rc = verify_basic(a, basic, out, err);
+	else if (bearer)
+		rc = verify_bearer(a, bearer, out, &for_ms, err);
+	else
+		rc = refuse(err);
+	if (rc)
+		return rc;
+	uint8_t key[SECRET_FINGERPRINT_BYTES];
+	secret_fingerprint(authorization, len, key);
+	account_cache_put(a->cache, key, out, for_ms, generation);
+	return RC_OK;
+}
+
+bool accounts_cached(struct accounts *a, const char *authorization, struct actor *out) {
+	const size_t len = strnlen(authorization, AUTHORIZATION_MAX);
+	if (len == AUTHORIZATION_MAX)
+		return false;
+	uint8_t key[SECRET_FINGERPRINT_BYTES];
+	secret_fingerprint(authorization, len, key);
+	return account_cache_find(a->cache, key, out);
+}
