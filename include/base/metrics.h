@@ -10,38 +10,38 @@
 #include "base/buf.h"
 
 /* X(enum suffix, metric name, type, help) – the table is the list. */
-#define METRICS(X)                                                                                 \
-	X(HTTP_REQUESTS, "drivewatt_http_requests_total", "counter", "HTTP requests answered")     \
-	X(HTTP_FAST, "drivewatt_http_cached_total", "counter",                                     \
-		"Requests answered from a cached body on the HTTP loop")                           \
-	X(HTTP_5XX, "drivewatt_http_server_errors_total", "counter", "Answers of class 5xx")       \
-	X(HTTP_REFUSED, "drivewatt_http_refused_total", "counter",                                 \
-		"Requests refused because a queue or limit was full")                              \
-	X(HTTP_CONNECTIONS, "drivewatt_http_connections", "gauge", "Open connections")             \
-	X(HTTP_STREAMS, "drivewatt_http_streams", "gauge", "Open event streams")                   \
-	X(HTTP_STREAMS_DROPPED, "drivewatt_http_streams_dropped_total", "counter",                 \
-		"Event streams closed because the reader was too slow")                            \
-	X(AUTH_FAILURES, "drivewatt_auth_failures_total", "counter", "Failed authentications")     \
-	X(AUTH_HASHES, "drivewatt_auth_hashes_total", "counter", "Password hashes computed")       \
-	X(DB_COMMITS, "drivewatt_db_commits_total", "counter", "Write transactions committed")     \
+#define METRICS(X) \
+	X(HTTP_REQUESTS, "drivewatt_http_requests_total", "counter", "HTTP requests answered") \
+	X(HTTP_FAST, "drivewatt_http_cached_total", "counter", \
+		"Requests answered from a cached body on the HTTP loop") \
+	X(HTTP_5XX, "drivewatt_http_server_errors_total", "counter", "Answers of class 5xx") \
+	X(HTTP_REFUSED, "drivewatt_http_refused_total", "counter", \
+		"Requests refused because a queue or limit was full") \
+	X(HTTP_CONNECTIONS, "drivewatt_http_connections", "gauge", "Open connections") \
+	X(HTTP_STREAMS, "drivewatt_http_streams", "gauge", "Open event streams") \
+	X(HTTP_STREAMS_DROPPED, "drivewatt_http_streams_dropped_total", "counter", \
+		"Event streams closed because the reader was too slow") \
+	X(AUTH_FAILURES, "drivewatt_auth_failures_total", "counter", "Failed authentications") \
+	X(AUTH_HASHES, "drivewatt_auth_hashes_total", "counter", "Password hashes computed") \
+	X(DB_COMMITS, "drivewatt_db_commits_total", "counter", "Write transactions committed") \
 	X(DB_FAILURES, "drivewatt_db_failures_total", "counter", "Write transactions that failed") \
-	X(DB_CONTROL_WAL, "drivewatt_db_control_wal_bytes", "gauge", "Size of control.db's WAL")   \
-	X(DB_SAMPLES_WAL, "drivewatt_db_samples_wal_bytes", "gauge", "Size of samples.db's WAL")   \
-	X(SAMPLES_IN, "drivewatt_samples_ingested_total", "counter", "Samples taken in")           \
-	X(SAMPLES_DROPPED, "drivewatt_samples_dropped_total", "counter",                           \
-		"Samples dropped: queue or disk full")                                             \
-	X(DRIVE_COMMANDS, "drivewatt_drive_commands_total", "counter",                             \
-		"Admin commands sent to drives")                                                   \
-	X(DRIVE_TIMEOUTS, "drivewatt_drive_timeouts_total", "counter",                             \
-		"Drive commands without an answer in time")                                        \
-	X(DRIVE_DRIFT, "drivewatt_drive_drift_total", "counter",                                   \
-		"Times a drive was found out of its effective power state")                        \
-	X(PRIV_RESTARTS, "drivewatt_helper_lost_total", "counter",                                 \
-		"Times the privileged helper was lost")                                            \
-	X(BMC_POLLS, "drivewatt_bmc_polls_total", "counter", "BMC readings taken")                 \
-	X(BMC_FAILURES, "drivewatt_bmc_failures_total", "counter", "BMC readings that failed")     \
+	X(DB_CONTROL_WAL, "drivewatt_db_control_wal_bytes", "gauge", "Size of control.db's WAL") \
+	X(DB_SAMPLES_WAL, "drivewatt_db_samples_wal_bytes", "gauge", "Size of samples.db's WAL") \
+	X(SAMPLES_IN, "drivewatt_samples_ingested_total", "counter", "Samples taken in") \
+	X(SAMPLES_DROPPED, "drivewatt_samples_dropped_total", "counter", \
+		"Samples dropped: queue or disk full") \
+	X(DRIVE_COMMANDS, "drivewatt_drive_commands_total", "counter", \
+		"Admin commands sent to drives") \
+	X(DRIVE_TIMEOUTS, "drivewatt_drive_timeouts_total", "counter", \
+		"Drive commands without an answer in time") \
+	X(DRIVE_DRIFT, "drivewatt_drive_drift_total", "counter", \
+		"Times a drive was found out of its effective power state") \
+	X(PRIV_RESTARTS, "drivewatt_helper_lost_total", "counter", \
+		"Times the privileged helper was lost") \
+	X(BMC_POLLS, "drivewatt_bmc_polls_total", "counter", "BMC readings taken") \
+	X(BMC_FAILURES, "drivewatt_bmc_failures_total", "counter", "BMC readings that failed") \
 	X(RUNS_STARTED, "drivewatt_benchmarks_started_total", "counter", "Benchmark runs started") \
-	X(RUNS_FAILED, "drivewatt_benchmarks_failed_total", "counter", "Benchmark runs failed")    \
+	X(RUNS_FAILED, "drivewatt_benchmarks_failed_total", "counter", "Benchmark runs failed") \
 	X(EVENTS, "drivewatt_events_total", "counter", "Events recorded")
 
 enum metric {

@@ -16,9 +16,9 @@
 struct accounts;
 
 struct accounts_config {
-	unsigned max_hashes;   /* at once; others wait at most wait_ms, then RC_FULL */
+	unsigned max_hashes; /* at once; others wait at most wait_ms, then RC_FULL */
 	int64_t wait_ms;
-	int64_t cache_ms;      /* how long a verified credential is remembered */
+	int64_t cache_ms; /* how long a verified credential is remembered */
 	unsigned cache_size;
 };
 
@@ -43,9 +43,9 @@ enum rc must_check accounts_verify(
 struct account_change {
 	const char *name;
 	const char *password;
-	enum role role;       /* ROLE_NONE: kept */
-	int enabled;          /* -1: kept */
-	uint32_t if_version;  /* 0: any; else RC_PRECONDITION when it differs */
+	enum role role;      /* ROLE_NONE: kept */
+	int enabled;         /* -1: kept */
+	uint32_t if_version; /* 0: any; else RC_PRECONDITION when it differs */
 };
 /* Each writes audit and event in the same transaction and forgets cached credentials. An account
  * may change its own password; everything else is the administrator's (the caller checks the

@@ -16,11 +16,11 @@ struct bench;
 struct privc;
 
 struct bench_config {
-	unsigned max_runs;        /* workers */
+	unsigned max_runs; /* workers */
 	unsigned max_queued;
 	int64_t settle_ms;
 	bool observe_only, allow_destructive, allow_in_use;
-	unsigned simulate_scale;  /* of the simulated drives; 1 without */
+	unsigned simulate_scale; /* of the simulated drives; 1 without */
 	const char *host_id;
 };
 
@@ -45,8 +45,7 @@ enum rc must_check bench_cancel(
 enum rc must_check bench_delete(
 	struct bench *b, const struct actor *who, const char *id, struct err *err);
 /* The stored run with its live progress. */
-enum rc must_check bench_get(
-	struct bench *b, const char *id, struct run *out, struct err *err);
+enum rc must_check bench_get(struct bench *b, const char *id, struct run *out, struct err *err);
 /* Live progress laid over a run that was read from the store in a list. */
 void bench_overlay(struct bench *b, struct run *r);
 unsigned bench_active(struct bench *b);

@@ -31,17 +31,17 @@ struct core_config {
 	bool observe_only;
 	bool allow_destructive;
 	bool allow_in_use;
-	int priv_socket;           /* taken over; -1: no helper (no local drives, no fio) */
-	unsigned simulate;         /* drives to make up; 0 none */
+	int priv_socket;   /* taken over; -1: no helper (no local drives, no fio) */
+	unsigned simulate; /* drives to make up; 0 none */
 	const char *simulate_model;
 	const char *simulate_model_file; /* NULL: the built-in models */
 	unsigned simulate_scale;
 	const char *secret_key_file;
 	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
-	int64_t drive_timeout_ms;  /* how long a request waits for a drive */
-	unsigned max_runs;         /* at once */
+	int64_t drive_timeout_ms; /* how long a request waits for a drive */
+	unsigned max_runs;        /* at once */
 	unsigned max_queued_runs;
-	int64_t settle_ms;         /* between a state change and the load */
+	int64_t settle_ms; /* between a state change and the load */
 	int64_t event_days, audit_days, run_days, sample_days;
 };
 
@@ -51,7 +51,7 @@ struct core {
 	int64_t started_mono_ns;
 	struct db *control, *samples;
 	struct timers *timers;
-	struct pool *jobs;   /* completions and periodic work that may touch the store */
+	struct pool *jobs; /* completions and periodic work that may touch the store */
 	struct httpc *httpc;
 	struct events *events;
 	struct accounts *accounts;

@@ -18,10 +18,10 @@
 enum drive_verb { DRIVE_IDENTIFY, DRIVE_POWER_GET, DRIVE_POWER_SET, DRIVE_SMART };
 
 struct drive_reply {
-	enum rc rc;      /* RC_OK, RC_REFUSED (err.nvme_status), RC_TIMEOUT, RC_NOT_FOUND … */
+	enum rc rc; /* RC_OK, RC_REFUSED (err.nvme_status), RC_TIMEOUT, RC_NOT_FOUND … */
 	struct err err;
-	bool late;       /* after an RC_TIMEOUT for the same operation */
-	int power_state; /* POWER_GET, POWER_SET: read back */
+	bool late;                         /* after an RC_TIMEOUT for the same operation */
+	int power_state;                   /* POWER_GET, POWER_SET: read back */
 	const struct drive_detail *detail; /* IDENTIFY; valid during the call */
 	const struct drive_health *health; /* SMART; likewise */
 };
@@ -36,11 +36,11 @@ struct drive_target_ops {
 
 /* What a source finds: the identity and what a list needs. id is made by the registry. */
 struct drive_found {
-	struct drive drive;     /* id empty; name, model, serial, firmware, transport, address, kind,
-	                           state, numa_node, capacity_bytes */
+	struct drive drive; /* id empty; name, model, serial, firmware, transport, address, kind,
+			       state, numa_node, capacity_bytes */
 	char subsystem_nqn[224];
 	uint16_t cntlid;
-	bool cntlid_matters;    /* the subsystem has several static controllers */
+	bool cntlid_matters; /* the subsystem has several static controllers */
 };
 
 /* Where drives come from. scan calls found for each and then done once, from any thread. */
@@ -48,15 +48,16 @@ struct drive_source {
 	const struct drive_target_ops *ops;
 	void *self;
 	enum rc (*scan)(void *self, void (*found)(void *arg, const struct drive_found *f),
-		void (*done)(void *arg, enum rc rc, const char *reason), void *arg, struct err *err);
+		void (*done)(void *arg, enum rc rc, const char *reason), void *arg,
+		struct err *err);
 };
 
 struct drives;
 
 struct drives_config {
-	int64_t timeout_ms;  /* of one operation, as the waiters see it */
-	int64_t health_ms;   /* period of SMART readings; 0 never by itself */
-	int64_t rescan_ms;   /* period of scans; 0 never by itself */
+	int64_t timeout_ms; /* of one operation, as the waiters see it */
+	int64_t health_ms;  /* period of SMART readings; 0 never by itself */
+	int64_t rescan_ms;  /* period of scans; 0 never by itself */
 	const char *host_id;
 };
 
@@ -104,8 +105,8 @@ enum rc must_check drives_health(
 /* Wall time and text of the last power read or failure; at_ms NONE never. */
 struct drive_observed {
 	int64_t at_ms;
-	int power_state;  /* -1 never read */
-	struct err last;  /* rc RC_OK when the last operation worked */
+	int power_state; /* -1 never read */
+	struct err last; /* rc RC_OK when the last operation worked */
 };
 enum rc must_check drives_observed(
 	struct drives *ds, const char *id, struct drive_observed *out, struct err *err);

@@ -14,10 +14,10 @@
 struct energy;
 
 struct energy_config {
-	unsigned max_series;     /* in memory */
-	unsigned queue_samples;  /* taken in but not yet stored; more are dropped and counted */
+	unsigned max_series;    /* in memory */
+	unsigned queue_samples; /* taken in but not yet stored; more are dropped and counted */
 	int64_t flush_ms;
-	int64_t max_gap_ms;      /* two samples further apart have no energy between them */
+	int64_t max_gap_ms; /* two samples further apart have no energy between them */
 };
 
 struct energy *energy_new(const struct energy_config *config, struct db *samples, struct err *err);
@@ -26,8 +26,8 @@ void energy_free(struct energy *e);
 
 /* Finds or makes a series; its id is valid for ever. Blocks on the store the first time.
  * RC_FULL at max_series. Any thread that may block. */
-enum rc must_check energy_series(struct energy *e, const struct series_key *key,
-	const char *source, int64_t *id, struct err *err);
+enum rc must_check energy_series(struct energy *e, const struct series_key *key, const char *source,
+	int64_t *id, struct err *err);
 /* Takes samples in; returns how many were taken (the rest is dropped and counted). Never blocks.
  * Any thread. */
 size_t energy_ingest(struct energy *e, const struct sample *s, size_t n);
@@ -55,10 +55,10 @@ enum rc must_check energy_raw(struct energy *e, int64_t series_id, int64_t from_
 	bool (*visit)(void *arg, const struct sample *s), void *arg, struct err *err);
 
 struct energy_point {
-	int64_t at_ms;      /* start of the step */
-	int64_t avg_milli;  /* time-weighted over covered time; NONE when nothing is covered */
+	int64_t at_ms;     /* start of the step */
+	int64_t avg_milli; /* time-weighted over covered time; NONE when nothing is covered */
 	int64_t min_milli, max_milli; /* NONE without a sample */
-	int64_t energy_mj;  /* power series only; 0 when nothing is covered */
+	int64_t energy_mj;            /* power series only; 0 when nothing is covered */
 	int64_t covered_ms;
 };
 
@@ -68,14 +68,14 @@ struct energy_history {
 	struct series series;
 	int64_t from_ms, to_ms, step_ms; /* step_ms 86,400,000 with a zone: days, 23–25 h long */
 	size_t count;
-	struct energy_point *points;     /* owned */
+	struct energy_point *points; /* owned */
 	int64_t energy_mj, covered_ms, expected_ms;
 };
 /* step_ms 0: auto, at most 500 points. tz: IANA name for days, NULL UTC. Trapezoid between
  * samples at most max_gap_ms apart, on the monotonic clock where both are of one boot.
  * RC_INVALID (from, to, step, tz), RC_TOO_LARGE (more than ENERGY_MAX_POINTS). */
-enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t from_ms,
-	int64_t to_ms, int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
+enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
+	int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
 void energy_history_release(struct energy_history *h);
 
 /* Deletes samples older than before_ms, in small transactions. Blocks. */

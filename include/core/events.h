@@ -35,7 +35,7 @@ void events_record(struct events *ev, enum event_type type, const struct actor *
 
 /* fn runs in the publisher thread, for each event after now in id order, and must be quick.
  * RC_FULL. There is no unsubscribing: subscribers live until events_free. */
-enum rc must_check events_subscribe(struct events *ev,
-	void (*fn)(void *arg, const struct event *e), void *arg, struct err *err);
+enum rc must_check events_subscribe(struct events *ev, void (*fn)(void *arg, const struct event *e),
+	void *arg, struct err *err);
 
 #endif

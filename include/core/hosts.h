@@ -17,7 +17,7 @@ struct hosts;
 struct hosts_config {
 	const char *local_id;
 	const char *local_name;
-	int64_t meter_ms;    /* period of BMC readings unless more is demanded */
+	int64_t meter_ms; /* period of BMC readings unless more is demanded */
 	uint8_t secret_key[SECRET_KEY_BYTES];
 };
 
@@ -40,11 +40,11 @@ enum rc must_check hosts_get(struct hosts *hs, const char *id, struct host *out,
 /* What a client may set. A NULL string is kept (patch) or empty (put). */
 struct host_change {
 	const char *name;
-	const char *labels;      /* JSON object text */
-	bool set_bmc;            /* bmc below replaces the settings; not present: removes them */
-	struct bmc_settings bmc; /* password_sealed is ignored */
-	const char *bmc_password;/* NULL: keep the one there is (when the url did not change) */
-	uint32_t if_version;     /* 0 any */
+	const char *labels;       /* JSON object text */
+	bool set_bmc;             /* bmc below replaces the settings; not present: removes them */
+	struct bmc_settings bmc;  /* password_sealed is ignored */
+	const char *bmc_password; /* NULL: keep the one there is (when the url did not change) */
+	uint32_t if_version;      /* 0 any */
 };
 /* id NULL: makes one. RC_INVALID (field), RC_EXISTS, RC_FULL, RC_PRECONDITION. */
 enum rc must_check hosts_create(struct hosts *hs, const struct actor *who, const char *id,

@@ -14,24 +14,24 @@
 struct httpc;
 
 struct httpc_request {
-	const char *method;      /* "GET", "POST", "PATCH", "DELETE" */
-	const char *url;         /* copied, as all strings here */
+	const char *method;              /* "GET", "POST", "PATCH", "DELETE" */
+	const char *url;                 /* copied, as all strings here */
 	const char *username, *password; /* Basic; NULL none */
-	const char *body;        /* JSON text or NULL */
+	const char *body;                /* JSON text or NULL */
 	enum bmc_tls tls;
-	bool allow_plaintext;    /* http:// allowed */
-	const char *ca_file;     /* NULL: the system's */
+	bool allow_plaintext;           /* http:// allowed */
+	const char *ca_file;            /* NULL: the system's */
 	const char *fingerprint_sha256; /* BMC_TLS_PIN: of the certificate (DER), hex */
 	int64_t connect_ms, total_ms;
-	size_t max_bytes;        /* of the answer's body; more is RC_TOO_LARGE */
+	size_t max_bytes; /* of the answer's body; more is RC_TOO_LARGE */
 };
 
 struct httpc_response {
-	enum rc rc;          /* RC_OK whenever an HTTP answer came, whatever its status; RC_TIMEOUT,
-	                        RC_UNAVAILABLE (connect, DNS), RC_FORBIDDEN (TLS verification) … */
+	enum rc rc; /* RC_OK whenever an HTTP answer came, whatever its status; RC_TIMEOUT,
+		       RC_UNAVAILABLE (connect, DNS), RC_FORBIDDEN (TLS verification) … */
 	struct err err;
 	int status;
-	const char *body;    /* NUL-terminated, valid during the callback */
+	const char *body; /* NUL-terminated, valid during the callback */
 	size_t length;
 	char content_type[64];
 	char location[256];

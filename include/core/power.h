@@ -13,8 +13,8 @@
 struct power;
 
 struct power_config {
-	bool observe_only;     /* refuses every change with RC_FORBIDDEN, sets no drive */
-	int64_t reconcile_ms;  /* period of reading back */
+	bool observe_only;    /* refuses every change with RC_FORBIDDEN, sets no drive */
+	int64_t reconcile_ms; /* period of reading back */
 	int64_t backoff_max_ms;
 };
 
@@ -27,15 +27,15 @@ enum rc must_check power_start(struct power *p, struct err *err);
 
 /* How a change ended. */
 struct power_outcome {
-	enum rc rc;          /* RC_OK; RC_REFUSED: the drive said no and the claim was withdrawn;
-	                        RC_TIMEOUT: no answer yet, the claim stays */
+	enum rc rc; /* RC_OK; RC_REFUSED: the drive said no and the claim was withdrawn;
+		       RC_TIMEOUT: no answer yet, the claim stays */
 	struct err err;
 	struct power_wish wish;
-	int observed_state;  /* -1 unknown */
+	int observed_state; /* -1 unknown */
 	bool in_sync;
 	char held_by[CLAIM_OWNER_SIZE]; /* owner of the winning setting or cap; "" none */
-	bool recorded;       /* false: the store failed, power goes on from memory */
-	bool created;        /* there was no desired before */
+	bool recorded;                  /* false: the store failed, power goes on from memory */
+	bool created;                   /* there was no desired before */
 };
 typedef void power_fn(void *arg, const struct power_outcome *o);
 
@@ -43,9 +43,9 @@ typedef void power_fn(void *arg, const struct power_outcome *o);
  * called exactly once in a jobs thread. if_version 0: any, else the drive's claims' version.
  * RC_INVALID (field), RC_NOT_FOUND, RC_UNSUPPORTED (no power states), RC_FULL, RC_FORBIDDEN,
  * RC_PRECONDITION. May block on the store, never on the drive. */
-enum rc must_check power_set_desired(struct power *p, const struct actor *who,
-	const char *drive_id, const struct power_wish *wish, uint32_t if_version, power_fn *fn,
-	void *arg, struct err *err);
+enum rc must_check power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
+	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
+	struct err *err);
 /* Removes it: the drive goes back to what is then effective, or to its default state (PS0 where
  * nothing else is known), unless leave. RC_NOT_FOUND when there is none. */
 enum rc must_check power_clear_desired(struct power *p, const struct actor *who,
@@ -53,8 +53,8 @@ enum rc must_check power_clear_desired(struct power *p, const struct actor *who,
 	struct err *err);
 
 /* A run's lease: stored, expiring, above desired. fn when the drive has been set and read back. */
-enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id,
-	int state, int64_t expires_ms, power_fn *fn, void *arg, struct err *err);
+enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id, int state,
+	int64_t expires_ms, power_fn *fn, void *arg, struct err *err);
 /* Ends the run's leases on all its drives and brings them back; returns at once. */
 void power_lease_end(struct power *p, const char *run_id);
 
@@ -69,8 +69,8 @@ struct power_view {
 	bool in_sync;
 	uint32_t config_version; /* of the claims */
 	uint32_t observed_version;
-	int64_t limit_mw;   /* in force: the max power of the effective state when a limit or cap
-	                       chose it; NONE */
+	int64_t limit_mw; /* in force: the max power of the effective state when a limit or cap
+			     chose it; NONE */
 };
 /* RC_NOT_FOUND. Never blocks. */
 enum rc must_check power_view_get(

@@ -32,8 +32,7 @@ enum rc must_check privc_drive_op(struct privc *p, const struct priv_drive_op *o
 enum rc must_check privc_run_start(struct privc *p, const struct priv_run_start *r,
 	void (*started)(void *arg, const struct priv_run_started *s, int dir_fd),
 	void (*exited)(void *arg, const struct priv_run_exited *x), void *arg, struct err *err);
-enum rc must_check privc_run_stop(
-	struct privc *p, const char *run_id, bool kill, struct err *err);
+enum rc must_check privc_run_stop(struct privc *p, const char *run_id, bool kill, struct err *err);
 void privc_run_forget(struct privc *p, const char *run_id);
 /* Waits for the answer: at start-up only. */
 enum rc must_check privc_reap(

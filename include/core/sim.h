@@ -16,11 +16,11 @@ struct sim;
 
 struct sim_config {
 	unsigned drives;
-	const char *model;      /* name of a built-in model, "" the first */
-	const char *model_file; /* JSON file with one model, instead; NULL */
-	unsigned scale;         /* 0: the model's own */
-	const char *instance_id;/* serials derive from it */
-	const char *socket_dir; /* made if need be */
+	const char *model;       /* name of a built-in model, "" the first */
+	const char *model_file;  /* JSON file with one model, instead; NULL */
+	unsigned scale;          /* 0: the model's own */
+	const char *instance_id; /* serials derive from it */
+	const char *socket_dir;  /* made if need be */
 };
 
 struct sim *sim_new(const struct sim_config *config, struct energy *energy, struct hosts *hosts,

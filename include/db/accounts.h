@@ -9,8 +9,8 @@
 enum rc must_check db_account_insert(struct db_conn *c, const struct account *a,
 	const char *password_hash, struct err *err); /* RC_EXISTS: name taken */
 /* Writes name, role, enabled and config_version; password_hash NULL keeps the old one. */
-enum rc must_check db_account_update(struct db_conn *c, const struct account *a,
-	const char *password_hash, struct err *err);
+enum rc must_check db_account_update(
+	struct db_conn *c, const struct account *a, const char *password_hash, struct err *err);
 enum rc must_check db_account_delete(struct db_conn *c, const char *id, struct err *err);
 enum rc must_check db_account_get(
 	struct db_conn *c, const char *id, struct account *out, struct err *err);

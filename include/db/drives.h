@@ -15,8 +15,7 @@ struct drive_record {
 };
 
 /* Inserts, or refreshes model, serial and last_seen_ms; labels and version are kept. */
-enum rc must_check db_drive_seen(
-	struct db_conn *c, const struct drive_record *d, struct err *err);
+enum rc must_check db_drive_seen(struct db_conn *c, const struct drive_record *d, struct err *err);
 enum rc must_check db_drive_get(
 	struct db_conn *c, const char *id, struct drive_record *out, struct err *err);
 /* Writes labels and config_version; RC_NOT_FOUND. */

@@ -41,7 +41,7 @@ struct idempotency {
 	char fingerprint[65]; /* hex of the body's digest */
 	int status;
 	char location[256];
-	char *body;           /* owned by the holder */
+	char *body; /* owned by the holder */
 	int64_t created_ms;
 };
 /* In the creating transaction. RC_EXISTS. */

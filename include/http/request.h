@@ -28,17 +28,16 @@ struct http_response {
 	struct buf body;          /* its max was set by the route */
 	const char *asset;        /* static bytes instead of body; never freed */
 	size_t asset_len;
-	char etag[64];            /* with quotes; "" none */
-	char location[256];       /* "" none */
-	char allow[64];           /* "" none */
-	int retry_after_s;        /* 0 none */
-	bool no_store;            /* secrets inside */
+	char etag[64];              /* with quotes; "" none */
+	char location[256];         /* "" none */
+	char allow[64];             /* "" none */
+	int retry_after_s;          /* 0 none */
+	bool no_store;              /* secrets inside */
 	struct http_stream *stream; /* an event stream instead of body; taken over */
 };
 
 /* ctx is the tree's. */
-typedef enum http_next http_handler(
-	struct http_request *q, struct http_response *r, void *ctx);
+typedef enum http_next http_handler(struct http_request *q, struct http_response *r, void *ctx);
 
 /* All borrowed from the request, valid until it is answered. */
 const char *http_method(const struct http_request *q);

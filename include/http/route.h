@@ -11,8 +11,8 @@
 #define HTTP_BODY_UNAUTHENTICATED_MAX 4096
 
 enum http_route_flags {
-	HTTP_PUBLIC = 1 << 0,   /* needs no credentials */
-	HTTP_ON_LOOP = 1 << 1,  /* so short that it runs on the HTTP loop: touches no store */
+	HTTP_PUBLIC = 1 << 0,  /* needs no credentials */
+	HTTP_ON_LOOP = 1 << 1, /* so short that it runs on the HTTP loop: touches no store */
 };
 
 struct http_route {
@@ -21,8 +21,8 @@ struct http_route {
 	const char *operation; /* operationId of openapi.yaml */
 	enum role role;        /* the least that may call it */
 	unsigned flags;
-	size_t body_max;       /* of the request; 0: a body is refused */
-	size_t answer_max;     /* of the answer's body; 0: 256 KiB */
+	size_t body_max;   /* of the request; 0: a body is refused */
+	size_t answer_max; /* of the answer's body; 0: 256 KiB */
 	http_handler *handler;
 	/* GET only: a version of everything the answer shows, cheap and non-blocking. Where it is
 	 * given, the body is cached by (target, variant) and served from the HTTP loop while the
@@ -31,11 +31,11 @@ struct http_route {
 };
 
 /* Renders err as the tree's error body with status; sets content type. */
-typedef void http_render_error(struct http_response *r, const struct http_request *q, int status,
-	const struct err *err);
+typedef void http_render_error(
+	struct http_response *r, const struct http_request *q, int status, const struct err *err);
 
 struct http_tree {
-	const char *prefix;              /* "/api/v1"; "" matches what no other tree does */
+	const char *prefix; /* "/api/v1"; "" matches what no other tree does */
 	const struct http_route *routes;
 	size_t count;
 	http_render_error *render_error;
@@ -45,7 +45,6 @@ struct http_tree {
 /* The status of an rc: one table for all faces. */
 int http_status_of(enum rc rc);
 /* Renders err through q's tree into r, for handlers: `return http_fail(q, r, &err);` */
-enum http_next http_fail(
-	struct http_request *q, struct http_response *r, const struct err *err);
+enum http_next http_fail(struct http_request *q, struct http_response *r, const struct err *err);
 
 #endif

@@ -20,17 +20,17 @@ struct http_config {
 	const char *listen[HTTP_MAX_LISTENERS]; /* "127.0.0.1:8484", "[::1]:0" */
 	unsigned listen_count;
 	const char *tls_cert_pem, *tls_key_pem; /* contents, NULL: plain */
-	const char *tls_priorities;  /* of GnuTLS; NULL: TLS 1.2 and 1.3 with forward secrecy */
+	const char *tls_priorities; /* of GnuTLS; NULL: TLS 1.2 and 1.3 with forward secrecy */
 	bool allow_plaintext_beyond_loopback;
 	unsigned loop_threads;
-	unsigned workers;            /* 8 */
-	unsigned queue;              /* 256, then 503 with Retry-After */
-	unsigned max_connections;    /* 1024 */
-	unsigned max_per_address;    /* 0: no limit of its own */
-	unsigned idle_timeout_s;     /* of a connection */
-	size_t header_bytes;         /* memory of a connection for headers */
+	unsigned workers;         /* 8 */
+	unsigned queue;           /* 256, then 503 with Retry-After */
+	unsigned max_connections; /* 1024 */
+	unsigned max_per_address; /* 0: no limit of its own */
+	unsigned idle_timeout_s;  /* of a connection */
+	size_t header_bytes;      /* memory of a connection for headers */
 	unsigned max_streams;
-	unsigned cache_bytes_max;    /* of all cached bodies */
+	unsigned cache_bytes_max; /* of all cached bodies */
 	bool gzip;
 	bool public_metrics;
 };

@@ -23,11 +23,9 @@ void http_channel_publish(struct http_channel *c, const char *text, size_t len);
  * To make replay seamless: subscribe with http_stream_new before reading the replayed rows, then
  * http_stream_replay; `skip_to_id` lets the channel drop published ids up to it. RC_FULL. */
 struct http_stream *http_stream_new(struct http_channel *c, struct err *err);
-void http_stream_replay(
-	struct http_stream *s, const char *text, size_t len, int64_t skip_to_id);
+void http_stream_replay(struct http_stream *s, const char *text, size_t len, int64_t skip_to_id);
 void http_stream_free(struct http_stream *s);
 /* As http_channel_publish with the event's id, compared with skip_to_id. */
-void http_channel_publish_id(
-	struct http_channel *c, int64_t id, const char *text, size_t len);
+void http_channel_publish_id(struct http_channel *c, int64_t id, const char *text, size_t len);
 
 #endif

@@ -25,7 +25,7 @@ struct token {
 	char id[37];
 	char account_id[37];
 	char name[65];
-	enum role role;     /* at most the account's */
+	enum role role; /* at most the account's */
 	int64_t created_ms;
 	int64_t expires_ms; /* NONE never */
 };

@@ -19,37 +19,37 @@ enum drive_kind { DRIVE_NVME, DRIVE_SIMULATED, DRIVE_BLOCK, DRIVE_FILE };
 const char *drive_kind_name(enum drive_kind k);
 
 enum drive_state {
-	DRIVE_LIVE,        /* answers */
-	DRIVE_RESETTING,   /* the kernel says resetting or connecting */
-	DRIVE_UNRESPONSIVE,/* a command is overdue */
-	DRIVE_FAILED,      /* answers with errors, or cannot be opened */
-	DRIVE_GONE         /* was here, is not now */
+	DRIVE_LIVE,         /* answers */
+	DRIVE_RESETTING,    /* the kernel says resetting or connecting */
+	DRIVE_UNRESPONSIVE, /* a command is overdue */
+	DRIVE_FAILED,       /* answers with errors, or cannot be opened */
+	DRIVE_GONE          /* was here, is not now */
 };
 const char *drive_state_name(enum drive_state s);
 
 /* The small, plain summary: at most 512 bytes, since a hub holds 240,000 of them. */
 struct drive {
 	char id[DRIVE_ID_SIZE];
-	char name[24];      /* the kernel's name now ("nvme3", "sim07"); never an identity */
+	char name[24]; /* the kernel's name now ("nvme3", "sim07"); never an identity */
 	char model[41];
 	char serial[21];
 	char firmware[9];
-	char transport[9];  /* "pcie", "tcp", "sim", "block", "file" */
-	char address[32];   /* PCI address or transport address, "" unknown */
-	uint8_t kind;       /* enum drive_kind */
-	uint8_t state;      /* enum drive_state */
-	int8_t power_state; /* last read; -1 unknown or none */
+	char transport[9];      /* "pcie", "tcp", "sim", "block", "file" */
+	char address[32];       /* PCI address or transport address, "" unknown */
+	uint8_t kind;           /* enum drive_kind */
+	uint8_t state;          /* enum drive_state */
+	int8_t power_state;     /* last read; -1 unknown or none */
 	int8_t effective_state; /* what shall hold; -1 nothing */
 	uint8_t power_state_count;
 	bool serial_unique;
-	bool in_sync;       /* observed equals effective, or nothing is wished */
-	bool in_use;        /* some namespace is in use */
-	int16_t numa_node;  /* -1 unknown */
-	int32_t temperature_mc; /* milli-degrees Celsius; INT32_MIN unknown */
-	int32_t measured_mw;    /* the drive's own meter; INT32_MIN without */
+	bool in_sync;             /* observed equals effective, or nothing is wished */
+	bool in_use;              /* some namespace is in use */
+	int16_t numa_node;        /* -1 unknown */
+	int32_t temperature_mc;   /* milli-degrees Celsius; INT32_MIN unknown */
+	int32_t measured_mw;      /* the drive's own meter; INT32_MIN without */
 	uint8_t measured_quality; /* enum quality, when measured_mw is known */
 	uint64_t capacity_bytes;
-	int64_t seen_ms;    /* wall time of the last answer */
+	int64_t seen_ms;           /* wall time of the last answer */
 	uint32_t config_version;   /* labels */
 	uint32_t observed_version; /* anything read */
 };
@@ -57,8 +57,8 @@ _Static_assert(sizeof(struct drive) <= 512, "a drive's summary stays small");
 
 /* Why a namespace must not be written to. */
 enum use_kind {
-	USE_MOUNT,     /* it or a partition is mounted */
-	USE_HOLDER,    /* dm, md, bcache or the like sits on it */
+	USE_MOUNT,  /* it or a partition is mounted */
+	USE_HOLDER, /* dm, md, bcache or the like sits on it */
 	USE_SWAP,
 	USE_PARTITION, /* carries a partition table */
 	USE_SIGNATURE, /* carries a file system, RAID, LVM or other signature */
@@ -96,10 +96,10 @@ struct drive_detail {
 	int64_t warning_c, critical_c; /* WCTEMP, CCTEMP in whole °C; NONE */
 	int64_t tmt_min_c, tmt_max_c;  /* range of thermal management temperatures; NONE */
 	uint32_t scale;                /* simulator: real bytes served × scale = simulated bytes;
-	                                  1 otherwise */
+					  1 otherwise */
 	struct power_table power;
 	uint8_t namespace_count;
-	bool namespaces_cut;           /* there are more than DRIVE_MAX_NAMESPACES */
+	bool namespaces_cut; /* there are more than DRIVE_MAX_NAMESPACES */
 	struct drive_namespace namespaces[DRIVE_MAX_NAMESPACES];
 };
 

@@ -37,7 +37,7 @@ struct event {
 	enum event_type type;
 	char object[64]; /* path below /api/v1, "/drives/<id>"; "" none */
 	char actor[65];
-	char *data;      /* JSON object text, owned by the holder; NULL none */
+	char *data; /* JSON object text, owned by the holder; NULL none */
 };
 
 struct audit_entry {
@@ -46,7 +46,7 @@ struct audit_entry {
 	char actor[65];
 	char address[48];
 	char request_id[37];
-	char action[48];  /* "power.set_desired", "account.create" … */
+	char action[48]; /* "power.set_desired", "account.create" … */
 	char object[64];
 	char outcome[24]; /* "intent", or an rc_name */
 	char *detail;     /* JSON object text, owned by the holder; NULL none */

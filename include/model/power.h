@@ -21,8 +21,8 @@
 struct power_state {
 	uint8_t state;
 	bool operational;
-	uint8_t active_workload;  /* 1 or 2; 0 not reported */
-	int8_t relative_read_throughput, relative_read_latency;  /* rank, lower is better; */
+	uint8_t active_workload;                                  /* 1 or 2; 0 not reported */
+	int8_t relative_read_throughput, relative_read_latency;   /* rank, lower is better; */
 	int8_t relative_write_throughput, relative_write_latency; /* -1 = invalid or not reported */
 	int64_t max_uw;
 	int64_t idle_uw;
@@ -55,7 +55,7 @@ enum claim_kind {
 	CLAIM_DESIRED, /* the drive's own wish, set by a person or automation */
 	CLAIM_LEASE,   /* a benchmark run's, while it runs */
 	CLAIM_POLICY,
-	CLAIM_BUDGET,  /* caps from here on */
+	CLAIM_BUDGET, /* caps from here on */
 	CLAIM_EMERGENCY,
 	CLAIM_KIND_COUNT_
 };
@@ -68,9 +68,9 @@ static inline bool claim_kind_is_cap(enum claim_kind k) {
 
 /* A wish for one drive's power: a state, or a limit in watts (then state is -1). */
 struct power_wish {
-	int8_t state;                /* -1: by limit */
-	bool allow_non_operational;  /* state may be a non-operational one */
-	int64_t limit_mw;            /* NONE: by state */
+	int8_t state;               /* -1: by limit */
+	bool allow_non_operational; /* state may be a non-operational one */
+	int64_t limit_mw;           /* NONE: by state */
 };
 
 #define CLAIM_OWNER_SIZE 64
@@ -100,11 +100,11 @@ struct power_effective {
  * Expired claims (expires_ms <= now_ms) count as absent.
  * Pure; any thread.
  */
-struct power_effective power_effective_compute(const struct power_table *t,
-	const struct claim *claims, size_t n, int64_t now_ms);
+struct power_effective power_effective_compute(
+	const struct power_table *t, const struct claim *claims, size_t n, int64_t now_ms);
 
 /* Is the wish meaningful for this table? field is prefixed with base ("" or "/desired"). */
-enum rc must_check power_wish_check(const struct power_table *t, const struct power_wish *w,
-	const char *base, struct err *err);
+enum rc must_check power_wish_check(
+	const struct power_table *t, const struct power_wish *w, const char *base, struct err *err);
 
 #endif

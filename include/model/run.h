@@ -32,9 +32,9 @@ struct run_spec {
 	uint16_t drive_count;
 	char drives[RUN_MAX_DRIVES][DRIVE_ID_SIZE];
 	struct workload workload;
-	int8_t power_state; /* -1: as the drives are */
-	uint32_t runtime_s; /* 1 … 86400 */
-	uint32_t ramp_s;    /* 0 … 3600 */
+	int8_t power_state;       /* -1: as the drives are */
+	uint32_t runtime_s;       /* 1 … 86400 */
+	uint32_t ramp_s;          /* 0 … 3600 */
 	uint64_t max_write_bytes; /* per drive; 0 no limit of the caller's own */
 	bool override_signature;  /* write although a signature was found */
 	uint16_t confirm_count;   /* serials confirmed for destruction */
@@ -49,10 +49,10 @@ struct run {
 	char id[RUN_ID_SIZE];
 	enum run_state state;
 	char owner[64];
-	int64_t created_ms, started_ms, ended_ms; /* NONE until then */
-	double progress;          /* 0–1 */
+	int64_t created_ms, started_ms, ended_ms;    /* NONE until then */
+	double progress;                             /* 0–1 */
 	int64_t read_bytes_per_s, write_bytes_per_s; /* live; NONE when unknown */
-	char reason[256];         /* why failed, cancelled or interrupted; "" else */
+	char reason[256]; /* why failed, cancelled or interrupted; "" else */
 	struct run_spec spec;
 };
 
@@ -83,19 +83,19 @@ struct run_figure {
 
 struct run_power {
 	double system_mean_w, system_min_w, system_max_w; /* NaN unknown */
-	uint32_t samples;              /* fresh readings inside the window */
-	char reason[96];               /* why unknown; "" when known */
-	uint8_t quality;               /* enum quality of the readings */
+	uint32_t samples;                                 /* fresh readings inside the window */
+	char reason[96];                                  /* why unknown; "" when known */
+	uint8_t quality;                                  /* enum quality of the readings */
 	char source[32];
-	char baseline_kind[24];        /* "idle_with_drives", "no_drives", "" none */
-	char baseline_source[16];      /* "measured", "declared", "simulated" */
-	double baseline_w;             /* NaN none */
+	char baseline_kind[24];   /* "idle_with_drives", "no_drives", "" none */
+	char baseline_source[16]; /* "measured", "declared", "simulated" */
+	double baseline_w;        /* NaN none */
 	int64_t baseline_ms;
 	double above_baseline_w, per_drive_w;
-	double uncertainty_w;          /* of above_baseline_w, k = 2 */
-	double bound_w;                /* hard bound from the meter's resolution */
-	double resolution_w;           /* NaN: fewer than 8 distinct readings */
-	double drive_w;                /* sum of the drives' own meters; NaN */
+	double uncertainty_w; /* of above_baseline_w, k = 2 */
+	double bound_w;       /* hard bound from the meter's resolution */
+	double resolution_w;  /* NaN: fewer than 8 distinct readings */
+	double drive_w;       /* sum of the drives' own meters; NaN */
 };
 
 #define RUN_MIN_FRESH_READINGS 8

@@ -28,12 +28,12 @@ bool workload_pattern_writes(enum workload_pattern p);
 struct workload {
 	char name[WORKLOAD_NAME_SIZE]; /* "" for an inline one */
 	bool builtin;
-	uint8_t pattern;        /* enum workload_pattern */
-	uint32_t block_bytes;   /* 512 … 16 MiB, a multiple of 512 */
-	uint16_t iodepth;       /* 1 … 1024, per job */
-	uint16_t jobs;          /* 1 … 64, per drive */
-	uint8_t read_pct;       /* of mixed patterns, 0 … 100 */
-	uint64_t size_bytes;    /* region from the start of the namespace; 0 all */
+	uint8_t pattern;           /* enum workload_pattern */
+	uint32_t block_bytes;      /* 512 … 16 MiB, a multiple of 512 */
+	uint16_t iodepth;          /* 1 … 1024, per job */
+	uint16_t jobs;             /* 1 … 64, per drive */
+	uint8_t read_pct;          /* of mixed patterns, 0 … 100 */
+	uint64_t size_bytes;       /* region from the start of the namespace; 0 all */
 	uint64_t rate_bytes_per_s; /* cap per drive; 0 none */
 	bool direct;
 };

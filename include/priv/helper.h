@@ -14,16 +14,16 @@
 
 struct priv_config {
 	enum log_level log_level;
-	bool allow_destructive; /* the server's permission for runs that write */
-	bool allow_in_use;      /* … and for read-only runs on devices in use */
-	bool observe_only;      /* no POWER_SET, no runs */
-	bool no_devices;        /* --simulate: enumerate nothing, touch no device */
+	bool allow_destructive;     /* the server's permission for runs that write */
+	bool allow_in_use;          /* … and for read-only runs on devices in use */
+	bool observe_only;          /* no POWER_SET, no runs */
+	bool no_devices;            /* --simulate: enumerate nothing, touch no device */
 	const char *const *targets; /* plain block devices and files, absolute canonical paths */
 	unsigned target_count;
-	const char *sim_dir;    /* where the simulator's sockets are, absolute; NULL none */
-	const char *fio_path;   /* absolute */
-	unsigned max_lanes;     /* threads at once, one a busy controller */
-	int64_t command_ms;     /* a lane's deadline; the command itself goes on */
+	const char *sim_dir;  /* where the simulator's sockets are, absolute; NULL none */
+	const char *fio_path; /* absolute */
+	unsigned max_lanes;   /* threads at once, one a busy controller */
+	int64_t command_ms;   /* a lane's deadline; the command itself goes on */
 };
 
 /*

@@ -48,7 +48,7 @@ struct priv_header {
  * RC_NOT_FOUND when another drive has taken the name. */
 struct priv_drive_ref {
 	uint8_t kind;              /* enum drive_kind: DRIVE_NVME, DRIVE_BLOCK or DRIVE_FILE, and
-	                              DRIVE_SIMULATED for runs only */
+				      DRIVE_SIMULATED for runs only */
 	char name[PRIV_NAME_SIZE]; /* "nvme3"; "t0" for the n-th configured target; "sim07" */
 	char serial[21];
 };
@@ -84,12 +84,12 @@ struct priv_enumerated {
 };
 
 struct priv_drive_reply {
-	int32_t rc;            /* enum rc: RC_OK; RC_REFUSED with nvme_status; RC_TIMEOUT; RC_FORBIDDEN
-	                          (capability missing); RC_NOT_FOUND (gone); RC_IO … */
+	int32_t rc; /* enum rc: RC_OK; RC_REFUSED with nvme_status; RC_TIMEOUT; RC_FORBIDDEN
+		       (capability missing); RC_NOT_FOUND (gone); RC_IO … */
 	uint32_t verb;
-	uint16_t nvme_status;  /* as ret & 0x7fff of the ioctl */
+	uint16_t nvme_status; /* as ret & 0x7fff of the ioctl */
 	char msg[160];
-	int32_t power_state;   /* POWER_GET, POWER_SET: what was read back */
+	int32_t power_state; /* POWER_GET, POWER_SET: what was read back */
 	union {
 		struct drive_detail detail; /* IDENTIFY */
 		struct drive_health health; /* SMART */
@@ -151,8 +151,8 @@ struct priv_reaped {
 };
 
 /* Files in a run's directory (PRIV_RUN_STARTED's descriptor). */
-#define PRIV_RUN_OUTPUT "fio.json"   /* --output, json+; messages of fio may stand around it */
-#define PRIV_RUN_ETA "eta.txt"       /* fio's standard output: one ETA line a second */
+#define PRIV_RUN_OUTPUT "fio.json" /* --output, json+; messages of fio may stand around it */
+#define PRIV_RUN_ETA "eta.txt"     /* fio's standard output: one ETA line a second */
 #define PRIV_RUN_STDERR "stderr.txt"
 /* fio's per-second logs, one each job n from 1: "bw_bw.n.log" and "iops_iops.n.log", with
  * epoch milliseconds, as by --write_bw_log=bw --write_iops_log=iops --log_unix_epoch=1. */
@@ -165,8 +165,8 @@ enum rc must_check priv_message_check(const void *message, size_t length, struct
 
 /* Sends one message, with fd as SCM_RIGHTS unless -1. Never blocks longer than the peer's socket
  * buffer is full; any thread (a datagram is atomic). RC_UNAVAILABLE when the peer is gone. */
-enum rc must_check priv_send(int sock, enum priv_type type, uint64_t seq, const void *body, int fd,
-	struct err *err);
+enum rc must_check priv_send(
+	int sock, enum priv_type type, uint64_t seq, const void *body, int fd, struct err *err);
 /* Receives one checked message into buffer (PRIV_MESSAGE_MAX bytes, aligned for uint64_t).
  * *fd is the descriptor that came with it, the caller's, or -1. Blocks. RC_UNAVAILABLE at end of
  * file, RC_CORRUPT for a bad message, which the caller treats as a broken peer. */
