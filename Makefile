@@ -99,12 +99,12 @@ CHAIN_api           := api $(CHAIN_http)
 CHAIN_server        := server api http priv $(CHAIN_core)
 
 PKGS_base   := libsodium uuid
-PKGS_priv   := libnvme
+PKGS_priv   := libnvme blkid
 PKGS_db     := sqlite3 zlib
 PKGS_core   := libcurl jansson zlib
 PKGS_http   := libmicrohttpd zlib
 PKGS_api    := jansson
-PKGS_server := inih
+PKGS_server := inih libcrypto
 
 define layer_libs
 LIBS_$(1) = $$(call pkg_flags,PKG_LIBS_$(1),--libs $(sort $(foreach l,$(CHAIN_$(1)),$(PKGS_$l)))) -lm

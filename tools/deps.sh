@@ -1,0 +1,49 @@
+#!/bin/bash
+# Installs the Debian packages that are missing: `deps.sh run` what building and running needs,
+# `deps.sh test` also what the tests need.
+set -eu
+
+run_packages=(
+	gcc libc6-dev pkg-config python3 python3-yaml
+	libsodium-dev uuid-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libjansson-dev
+	libmicrohttpd-dev libnvme-dev libinih-dev uthash-dev
+	libblkid-dev libssl-dev
+	fio
+	ca-certificates curl
+)
+test_packages=(
+	git libcmocka-dev
+	python3-pytest python3-requests python3-jsonschema python3-hypothesis python3-trustme
+	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
+	nvme-cli util-linux iproute2 jq
+)
+
+is_installed() {
+	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+wanted=("${run_packages[@]}")
+if [ "${1:-run}" = test ]; then
+	wanted+=("${test_packages[@]}")
+fi
+missing=()
+for package in "${wanted[@]}"; do
+	is_installed "$package" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+	exit 0
+fi
+
+if [ "$(id -u)" -eq 0 ]; then
+	as_root=()
+elif command -v sudo >/dev/null; then
+	as_root=(sudo)
+else
+	echo "These Debian packages are missing; as root, run:" >&2
+	echo "  apt-get install --no-install-recommends ${missing[*]}" >&2
+	exit 1
+fi
+echo "Installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" apt-get install -q -y --no-install-recommends "${missing[@]}"
