@@ -1,0 +1,79 @@
+/*
+ * The configuration: one table of keys, from which the file, the environment, the flags, --help
+ * and the manual are made. Later sources win: defaults, file, environment, flags.
+ */
+#ifndef DRIVEWATT_SERVER_CONFIG_H
+#define DRIVEWATT_SERVER_CONFIG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/rc.h"
+
+#define CONFIG_TEXT_SIZE 256
+#define CONFIG_LIST_MAX 64
+
+struct config_list {
+	unsigned count;
+	unsigned source; /* the source that filled it: a later one replaces the whole list */
+	char items[CONFIG_LIST_MAX][CONFIG_TEXT_SIZE];
+};
+
+struct config {
+	char config[CONFIG_TEXT_SIZE];
+	struct config_list listen;
+	char data_dir[CONFIG_TEXT_SIZE];
+	char user[CONFIG_TEXT_SIZE];
+	char log_level[CONFIG_TEXT_SIZE];
+	char secret_key_file[CONFIG_TEXT_SIZE];
+	char admin_password_file[CONFIG_TEXT_SIZE];
+
+	char tls_cert[CONFIG_TEXT_SIZE];
+	char tls_key[CONFIG_TEXT_SIZE];
+	bool tls_self_signed;
+	bool allow_plaintext;
+
+	bool observe_only;
+	bool allow_destructive;
+	bool allow_in_use;
+	struct config_list target;
+	char fio[CONFIG_TEXT_SIZE];
+
+	char simulate[CONFIG_TEXT_SIZE];
+	char simulate_model_file[CONFIG_TEXT_SIZE];
+	int64_t simulate_scale;
+
+	int64_t max_runs, max_queued_runs, settle_ms;
+	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
+	int64_t drive_timeout_ms, command_ms, max_lanes;
+
+	int64_t loop_threads, workers, queue, max_connections, max_per_address, max_streams;
+	int64_t idle_timeout_s, cache_bytes;
+	bool gzip, public_metrics;
+
+	int64_t event_days, audit_days, run_days, sample_days;
+
+	/* Of `simulate`, taken apart. */
+	unsigned simulate_count;
+	char simulate_model[64];
+};
+
+/* What the command line asked for besides serving. */
+enum config_action {
+	CONFIG_SERVE,
+	CONFIG_HELP,
+	CONFIG_VERSION,
+	CONFIG_CHECK,
+	CONFIG_DUMP,
+	CONFIG_DUMP_ROUTES,
+};
+
+/* Reads all sources. RC_INVALID names the key, and the file and line where there is one. */
+enum rc must_check config_load(
+	struct config *c, int argc, char **argv, enum config_action *action, struct err *err);
+void config_help(struct buf *out);
+/* As a file that config_load reads back to the same configuration. */
+void config_dump(const struct config *c, struct buf *out);
+
+#endif

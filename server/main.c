@@ -1,0 +1,339 @@
+/*
+ * The process: reads the configuration, splits off the privileged helper, gives up its rights,
+ * composes the parts in one written order and waits for the signal to stop.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/log.h"
+#include "base/secret.h"
+#include "core/accounts.h"
+#include "core/core.h"
+#include "http/server.h"
+#include "server/config.h"
+#include "server/privileges.h"
+#include "server/sd_notify.h"
+#include "server/tls.h"
+#include "version.h"
+
+#define STOP_MS 15000
+#define HELPER_STOP_MS 12000
+
+struct process {
+	struct config config;
+	char data_dir[PATH_MAX];
+	char sim_dir[PATH_MAX + 4];
+	char secret_key_file[PATH_MAX + 16];
+	char *admin_password; /* owned; NULL none given */
+	struct tls_files tls;
+	pid_t helper;
+	int helper_sock;
+	struct core *core;
+	struct api *api;
+	struct http_server *http;
+};
+
+/* --- before the split ------------------------------------------------------------------------- */
+
+static enum rc set_log_level(const struct config *c, enum log_level *out, struct err *err) {
+	static const char *const words[] = {[LOG_LEVEL_ERROR] = "error",
+		[LOG_LEVEL_WARNING] = "warning",
+		[LOG_LEVEL_INFO] = "info",
+		[LOG_LEVEL_DEBUG] = "debug"};
+	for (unsigned i = 0; i < array_len(words); i++) {
+		if (strcmp(words[i], c->log_level) != 0)
+			continue;
+		*out = (enum log_level)i;
+		return RC_OK;
+	}
+	return err_field(err, RC_INVALID, "log-level", "must be error, warning, info or debug");
+}
+
+/* The environment's copy is overwritten: others may read it in /proc. */
+static enum rc take_admin_password(struct process *p, struct err *err) {
+	char *env = getenv("DRIVEWATT_ADMIN_PASSWORD");
+	if (env) {
+		p->admin_password = strdup(env);
+		memset(env, 0, strlen(env));
+		unsetenv("DRIVEWATT_ADMIN_PASSWORD");
+		return RC_OK;
+	}
+	if (!p->config.admin_password_file[0])
+		return RC_OK;
+	char text[256] = "";
+	auto_close int fd = open(p->config.admin_password_file, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (n < 0)
+		return err_errno(err, errno, "admin-password-file");
+	text[strcspn(text, "\r\n")] = '\0';
+	p->admin_password = strdup(text);
+	secret_wipe(text, sizeof(text));
+	return RC_OK;
+}
+
+static enum rc prepare_files(struct process *p, struct err *err) {
+	const struct config *c = &p->config;
+	umask(077);
+	enum rc rc = data_dir_prepare(c->data_dir, c->user, p->data_dir, sizeof(p->data_dir), err);
+	if (rc != RC_OK)
+		return rc;
+	snprintf(p->sim_dir, sizeof(p->sim_dir), "%s/sim", p->data_dir);
+	if (c->secret_key_file[0])
+		snprintf(p->secret_key_file, sizeof(p->secret_key_file), "%s", c->secret_key_file);
+	else
+		snprintf(p->secret_key_file, sizeof(p->secret_key_file), "%s/secret.key",
+			p->data_dir);
+	rc = take_admin_password(p, err);
+	if (rc == RC_OK && c->tls_cert[0])
+		rc = tls_files_read(c->tls_cert, c->tls_key, &p->tls, err);
+	return rc;
+}
+
+static enum rc split(struct process *p, enum log_level level, struct err *err) {
+	const struct config *c = &p->config;
+	const char *targets[PRIV_MAX_TARGETS];
+	for (unsigned i = 0; i < c->target.count; i++)
+		targets[i] = c->target.items[i];
+	struct priv_config config = {
+		.log_level = level,
+		.allow_destructive = c->allow_destructive,
+		.allow_in_use = c->allow_in_use,
+		.observe_only = c->observe_only,
+		.no_devices = c->simulate_count > 0,
+		.targets = targets,
+		.target_count = c->target.count,
+		.sim_dir = c->simulate_count > 0 ? p->sim_dir : NULL,
+		.fio_path = c->fio,
+		.max_lanes = (unsigned)c->max_lanes,
+		.command_ms = c->command_ms,
+	};
+	return helper_fork(&config, &p->helper, &p->helper_sock, err);
+}
+
+/* --- composing -------------------------------------------------------------------------------- */
+
+static enum rc make_core(struct process *p, struct err *err) {
+	const struct config *c = &p->config;
+	struct core_config config = {
+		.data_dir = p->data_dir,
+		.observe_only = c->observe_only,
+		.allow_destructive = c->allow_destructive,
+		.allow_in_use = c->allow_in_use,
+		.priv_socket = p->helper_sock,
+		.simulate = c->simulate_count,
+		.simulate_model = c->simulate_model,
+		.simulate_model_file = c->simulate_model_file[0] ? c->simulate_model_file : NULL,
+		.simulate_scale = (unsigned)c->simulate_scale,
+		.secret_key_file = p->secret_key_file,
+		.rescan_ms = c->rescan_ms,
+		.reconcile_ms = c->reconcile_ms,
+		.health_ms = c->health_ms,
+		.meter_ms = c->meter_ms,
+		.drive_timeout_ms = c->drive_timeout_ms,
+		.max_runs = (unsigned)c->max_runs,
+		.max_queued_runs = (unsigned)c->max_queued_runs,
+		.settle_ms = c->settle_ms,
+		.event_days = c->event_days,
+		.audit_days = c->audit_days,
+		.run_days = c->run_days,
+		.sample_days = c->sample_days,
+	};
+	p->core = core_new(&config, err);
+	return p->core ? RC_OK : err->rc;
+}
+
+static enum rc make_admin(struct process *p, struct err *err) {
+	char made[32] = "";
+	enum rc rc = accounts_bootstrap(p->core->accounts, p->admin_password, made, err);
+	if (p->admin_password)
+		secret_wipe(p->admin_password, strlen(p->admin_password));
+	if (rc == RC_OK && made[0])
+		printf("drivewattd first start: user admin, password %s (shown only now)\n", made);
+	secret_wipe(made, sizeof(made));
+	return rc;
+}
+
+static bool is_ready(void *arg) {
+	const struct process *p = arg;
+	return p->http && http_server_ready(p->http);
+}
+
+static enum rc make_faces(struct process *p, struct err *err) {
+	const struct config *c = &p->config;
+	struct api_config api_config = {.public_metrics = c->public_metrics,
+		.version = DRIVEWATT_VERSION,
+		.ready = is_ready,
+		.ready_arg = p};
+	struct http_config config = {
+		.listen_count = c->listen.count,
+		.tls_cert_pem = p->tls.cert_pem,
+		.tls_key_pem = p->tls.key_pem,
+		.allow_plaintext_beyond_loopback = c->allow_plaintext,
+		.loop_threads = (unsigned)c->loop_threads,
+		.workers = (unsigned)c->workers,
+		.queue = (unsigned)c->queue,
+		.max_connections = (unsigned)c->max_connections,
+		.max_per_address = (unsigned)c->max_per_address,
+		.idle_timeout_s = (unsigned)c->idle_timeout_s,
+		.header_bytes = 32768,
+		.max_streams = (unsigned)c->max_streams,
+		.cache_bytes_max = (unsigned)c->cache_bytes,
+		.gzip = c->gzip,
+		.public_metrics = c->public_metrics,
+	};
+	for (unsigned i = 0; i < c->listen.count; i++)
+		config.listen[i] = c->listen.items[i];
+	p->api = api_new(&api_config, p->core, err);
+	if (!p->api)
+		return err->rc;
+	p->http = http_server_new(&config, p->core->accounts, err);
+	if (!p->http)
+		return err->rc;
+	const struct http_tree trees[] = {api_v1_tree(p->api), api_root_tree(p->api)};
+	for (size_t i = 0; i < array_len(trees); i++) {
+		enum rc rc = http_server_add_tree(p->http, &trees[i], err);
+		if (rc != RC_OK)
+			return rc;
+	}
+	return RC_OK;
+}
+
+/* The one written order in which the parts come to life. */
+static enum rc compose(struct process *p, struct err *err) {
+	enum rc rc = secret_init(err);
+	if (rc == RC_OK && p->config.tls_self_signed)
+		rc = tls_files_self_signed(p->data_dir, &p->tls, err);
+	if (rc == RC_OK)
+		rc = make_core(p, err);
+	if (rc == RC_OK)
+		rc = make_admin(p, err);
+	if (rc == RC_OK)
+		rc = make_faces(p, err);
+	if (rc == RC_OK)
+		rc = core_start(p->core, err);
+	if (rc == RC_OK)
+		rc = http_server_start(p->http, err);
+	return rc;
+}
+
+/* --- living and stopping ---------------------------------------------------------------------- */
+
+static void block_signals(sigset_t *set) {
+	sigemptyset(set);
+	sigaddset(set, SIGTERM);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static void serve(struct process *p, const sigset_t *set) {
+	int sig;
+	printf("drivewattd ready on %s\n", http_server_url(p->http, 0));
+	fflush(stdout);
+	sd_notify_send("READY=1");
+	do
+		sigwait(set, &sig);
+	while (sig == SIGHUP);
+	log_info("server", "stopping on signal %d", sig);
+	sd_notify_send("STOPPING=1");
+}
+
+static void leave_at_once(int sig unused_arg) {
+	_exit(1);
+}
+
+static void stop(struct process *p, const sigset_t *set) {
+	signal(SIGTERM, leave_at_once);
+	signal(SIGINT, leave_at_once);
+	pthread_sigmask(SIG_UNBLOCK, set, NULL);
+	if (p->http)
+		http_server_stop(p->http, STOP_MS);
+	core_free(p->core, STOP_MS);
+	http_server_free(p->http);
+	api_free(p->api);
+	tls_files_release(&p->tls);
+	free(p->admin_password);
+	if (p->helper > 0)
+		helper_reap(p->helper, HELPER_STOP_MS);
+}
+
+static int run(struct process *p, struct err *err) {
+	sigset_t set;
+	enum log_level level = LOG_LEVEL_INFO;
+	enum rc rc = set_log_level(&p->config, &level, err);
+	log_init("drivewattd", level);
+	if (rc == RC_OK)
+		rc = prepare_files(p, err);
+	if (rc == RC_OK)
+		rc = split(p, level, err);
+	if (rc == RC_OK)
+		rc = privileges_drop(p->config.user, err);
+	block_signals(&set);
+	if (rc == RC_OK)
+		rc = compose(p, err);
+	if (rc == RC_OK)
+		serve(p, &set);
+	else
+		log_err(LOG_LEVEL_ERROR, "server", "cannot start", err);
+	stop(p, &set);
+	return rc == RC_OK ? 0 : 1;
+}
+
+static int print(void (*render)(struct buf *out)) {
+	struct buf out;
+	buf_init(&out, 256 * 1024);
+	render(&out);
+	fputs(buf_str(&out), stdout);
+	buf_release(&out);
+	return 0;
+}
+
+static void render_routes(struct buf *out) {
+	const struct http_tree trees[] = {api_v1_tree(NULL), api_root_tree(NULL)};
+	http_server_dump_routes(trees, array_len(trees), out);
+}
+
+static int dump_config(const struct config *c) {
+	struct buf out;
+	buf_init(&out, 256 * 1024);
+	config_dump(c, &out);
+	fputs(buf_str(&out), stdout);
+	buf_release(&out);
+	return 0;
+}
+
+int main(int argc, char **argv) {
+	struct err err = {0};
+	enum config_action action;
+	struct process *p = calloc(1, sizeof(*p));
+	int status = 1;
+	if (!p)
+		return 1;
+	p->helper_sock = -1;
+	log_init("drivewattd", LOG_LEVEL_INFO);
+	if (config_load(&p->config, argc, argv, &action, &err) != RC_OK) {
+		log_err(LOG_LEVEL_ERROR, "server", "configuration", &err);
+		status = 2;
+	} else if (action == CONFIG_HELP)
+		status = print(config_help);
+	else if (action == CONFIG_VERSION)
+		status = puts("drivewattd " DRIVEWATT_VERSION) < 0;
+	else if (action == CONFIG_CHECK)
+		status = puts("the configuration is good") < 0;
+	else if (action == CONFIG_DUMP)
+		status = dump_config(&p->config);
+	else if (action == CONFIG_DUMP_ROUTES)
+		status = print(render_routes);
+	else
+		status = run(p, &err);
+	free(p);
+	return status;
+}
