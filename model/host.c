@@ -33,6 +33,14 @@ const char *baseline_kind_name(enum baseline_kind k) {
 	return names_get(kind_names, array_len(kind_names), k);
 }
 
+bool baseline_kind_from_name(const char *name, enum baseline_kind *out) {
+	return names_find(kind_names, array_len(kind_names), name, out);
+}
+
 const char *baseline_source_name(enum baseline_source s) {
 	return names_get(source_names, array_len(source_names), s);
+}
+
+bool baseline_source_from_name(const char *name, enum baseline_source *out) {
+	return names_find(source_names, array_len(source_names), name, out);
 }

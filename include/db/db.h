@@ -20,10 +20,10 @@ struct db_conn; /* one connection, lent to one thread for one short transaction 
 enum db_file { DB_CONTROL, DB_SAMPLES };
 
 struct db_config {
-	const char *path;  /* absolute, or relative to the current directory */
+	const char *path; /* absolute, or relative to the current directory */
 	enum db_file file;
-	unsigned readers;  /* 1 … 16 */
-	int64_t busy_ms;   /* how long a writer of another process may hold us up */
+	unsigned readers; /* 1 … 16 */
+	int64_t busy_ms;  /* how long a writer of another process may hold us up */
 };
 
 /* Opens or makes the file, checks it (RC_CORRUPT with one clear sentence), migrates it
@@ -44,19 +44,19 @@ enum rc must_check db_write_commit(struct db_conn *c, struct err *err);
 void db_write_abort(struct db_conn *c); /* NULL is fine */
 
 struct db_status {
-	bool healthy;          /* the last write worked */
+	bool healthy; /* the last write worked */
 	int schema_version;
 	int64_t file_bytes, wal_bytes;
 	int64_t commits, failures;
-	char last_error[160];  /* "" none */
+	char last_error[160]; /* "" none */
 };
 /* Any thread, does not wait for the writer. */
 void db_status_get(struct db *db, struct db_status *out);
 /* PASSIVE checkpoint; also sets the WAL gauge. Called by a timer's job. */
 void db_checkpoint(struct db *db);
 
-/* Tests only: the n-th write statement from now on fails with rc (RC_NO_SPACE or RC_IO), n = 0
- * switches it off. */
+/* Tests only: the n-th write statement from now on and all after it fail with rc (RC_NO_SPACE or
+ * RC_IO) until n = 0 switches it off. A commit counts as one. */
 void db_fail_nth(struct db *db, int n, enum rc rc);
 
 #endif

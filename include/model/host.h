@@ -16,11 +16,11 @@ bool bmc_tls_from_name(const char *name, enum bmc_tls *out);
 
 struct bmc_settings {
 	bool present;
-	char url[256];       /* https://… without a path */
+	char url[256]; /* https://… without a path */
 	char username[64];
 	char *password_sealed; /* owned by the struct's holder; NULL none. Never shown */
-	char vendor[16];     /* "auto" */
-	uint8_t tls;         /* enum bmc_tls */
+	char vendor[16];       /* "auto" */
+	uint8_t tls;           /* enum bmc_tls */
 	bool allow_plaintext;
 	char ca_file[256];
 	char fingerprint_sha256[65]; /* lower-case hex */
@@ -28,9 +28,11 @@ struct bmc_settings {
 
 enum baseline_kind { BASELINE_IDLE_WITH_DRIVES, BASELINE_NO_DRIVES, BASELINE_KIND_COUNT_ };
 const char *baseline_kind_name(enum baseline_kind k);
+bool baseline_kind_from_name(const char *name, enum baseline_kind *out);
 
 enum baseline_source { BASELINE_MEASURED, BASELINE_DECLARED, BASELINE_SIMULATED };
 const char *baseline_source_name(enum baseline_source s);
+bool baseline_source_from_name(const char *name, enum baseline_source *out);
 
 struct baseline {
 	bool known;
@@ -52,15 +54,15 @@ struct host {
 
 /* A meter's answer about a host, normalised. */
 struct host_power {
-	int64_t power_mw;       /* NONE when unknown */
-	char reason[96];        /* why unknown */
-	char source[48];        /* "EnvironmentMetrics", "PowerControl", "simulated", … */
-	uint8_t quality;        /* enum quality */
-	int64_t at_ms;          /* wall time of the reading; NONE never read */
+	int64_t power_mw; /* NONE when unknown */
+	char reason[96];  /* why unknown */
+	char source[48];  /* "EnvironmentMetrics", "PowerControl", "simulated", … */
+	uint8_t quality;  /* enum quality */
+	int64_t at_ms;    /* wall time of the reading; NONE never read */
 	int64_t at_mono_ns;
-	int64_t limit_mw;       /* NONE */
+	int64_t limit_mw;          /* NONE */
 	int64_t energy_counter_mj; /* NONE */
-	int64_t resolution_mw;  /* NONE until 8 distinct readings were seen */
+	int64_t resolution_mw;     /* NONE until 8 distinct readings were seen */
 	uint32_t observed_version;
 };
 
