@@ -41,6 +41,7 @@ typedef enum http_next http_handler(struct http_request *q, struct http_response
 
 /* All borrowed from the request, valid until it is answered. */
 const char *http_method(const struct http_request *q);
+/* As it was sent, percent-encoded, without the query. */
 const char *http_path(const struct http_request *q);
 /* A {name} of the route's pattern; never NULL for a name that the pattern has. */
 const char *http_param(const struct http_request *q, const char *name);

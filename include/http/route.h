@@ -13,6 +13,7 @@
 enum http_route_flags {
 	HTTP_PUBLIC = 1 << 0,  /* needs no credentials */
 	HTTP_ON_LOOP = 1 << 1, /* so short that it runs on the HTTP loop: touches no store */
+	HTTP_METRICS = 1 << 2, /* public where http_config.public_metrics says so */
 };
 
 struct http_route {
@@ -24,6 +25,9 @@ struct http_route {
 	size_t body_max;   /* of the request; 0: a body is refused */
 	size_t answer_max; /* of the answer's body; 0: 256 KiB */
 	http_handler *handler;
+	/* Media types of the answer, "application/json,text/csv": none acceptable is 406. NULL:
+	 * JSON alone. What is not JSON must be named here. */
+	const char *types;
 	/* GET only: a version of everything the answer shows, cheap and non-blocking. Where it is
 	 * given, the body is cached by (target, variant) and served from the HTTP loop while the
 	 * version stands. */

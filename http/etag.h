@@ -1,0 +1,17 @@
+/* Entity tags. An answer in gzip has the tag of the plain one with "-gz" at its end, since a strong
+ * tag stands for exact bytes; conditions do not look at that ending. */
+#ifndef DRIVEWATT_HTTP_ETAG_H
+#define DRIVEWATT_HTTP_ETAG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* If-None-Match: whether the list names etag (with quotes) or is "*". Weak comparison. */
+bool etag_list_has(const char *list, const char *etag);
+/* If-Match: whether the list has a strong tag of this configuration version, or is "*". */
+bool etag_list_has_config(const char *list, uint64_t config_version);
+/* etag of the gzip form. */
+void etag_for_gzip(const char *etag, char *out, size_t size);
+
+#endif
