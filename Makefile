@@ -28,8 +28,8 @@ say  = $(if $(Q),@printf '  %-7s %s\n' $(1) $(2))
 .SECONDARY:
 .PHONY: FORCE
 
-# Use all processors unless told otherwise.
-ifeq (,$(filter -j% --jobserver%,$(MAKEFLAGS)))
+# All processors, unless the command line says otherwise.
+ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += -j$(shell nproc)
 endif
 
@@ -160,7 +160,7 @@ $(ASSETS_C): | $(GEN)/.dir
 # --- compiling and linking ----------------------------------------------------------------------
 
 .PHONY: all libs
-all: libs $(if $(wildcard server/main.c),$(BIN)) ## the daemon (default)
+all: $(BIN) ## the daemon (default)
 libs: $(LAYERS:%=$(OUT)/lib%.a) ## one static archive a layer
 
 $(OUT)/obj/%.o: %.c Makefile $(OUT)/flags | $(GEN)/version.h

@@ -9,7 +9,9 @@ mkdir -p "$(dirname "$result")"
 status=$?
 
 count() {
-	sed -n "s/.*<testsuite [^>]*$1=\"\([0-9]*\)\".*/\1/p" "$result.xml" | head -n 1
+	local n
+	n=$(sed -n "s/.*<testsuite [^>]*$1=\"\([0-9]*\)\".*/\1/p" "$result.xml" | head -n 1)
+	echo "${n:-0}"
 }
 bad=$(($(count errors) + $(count failures) + $(count skipped)))
 echo "$(($(count tests) - bad)) $bad" >"$result"
