@@ -101,7 +101,7 @@ CHAIN_server        := server api http priv $(CHAIN_core)
 PKGS_base   := libsodium uuid
 PKGS_priv   := libnvme blkid
 PKGS_db     := sqlite3 zlib
-PKGS_core   := libcurl jansson zlib
+PKGS_core   := libcurl libssl libcrypto jansson zlib
 PKGS_http   := libmicrohttpd zlib
 PKGS_api    := jansson
 PKGS_server := inih libcrypto
@@ -272,10 +272,12 @@ lint-cppcheck: $(GEN)/version.h
 
 # A file is looked at again when it or a header changed.
 TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(C_SOURCES))
+TIDY_INCLUDE := -include tools/tidy.h
+$(BUILD)/tidy/base/rc.ok: TIDY_INCLUDE := # defines what tidy.h wraps
 lint-tidy: $(TIDY)
-$(TIDY): $(BUILD)/tidy/%.ok: %.c .clang-tidy $(C_HEADERS) | $(GEN)/version.h
+$(TIDY): $(BUILD)/tidy/%.ok: %.c .clang-tidy tools/tidy.h $(C_HEADERS) | $(GEN)/version.h
 	$(call say,TIDY,$<)
-	$(Q)clang-tidy --quiet $< -- $(CPPFLAGS_ALL) -std=gnu17 2>/dev/null
+	$(Q)clang-tidy --quiet $< -- $(TIDY_INCLUDE) $(CPPFLAGS_ALL) -std=gnu17 2>/dev/null
 	@mkdir -p $(@D) && touch $@
 
 format: ## clang-format over everything

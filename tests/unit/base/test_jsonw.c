@@ -19,11 +19,11 @@ static void out_init(struct out *o, size_t max) {
 	jsonw_init(&o->w, &o->buf);
 }
 
-#define assert_text(o, text)                                                                       \
-	do {                                                                                       \
-		assert_int_equal(buf_status(&(o)->buf, NULL), RC_OK);                              \
-		assert_string_equal(buf_str(&(o)->buf), text);                                     \
-		buf_release(&(o)->buf);                                                            \
+#define assert_text(o, text) \
+	do { \
+		assert_int_equal(buf_status(&(o)->buf, NULL), RC_OK); \
+		assert_string_equal(buf_str(&(o)->buf), text); \
+		buf_release(&(o)->buf); \
 	} while (0)
 
 static void nests(void **state) {
