@@ -51,7 +51,7 @@ THIRD_PARTY = {
     "uthash.h": ["*"],
     "utlist.h": ["*"],
     "zlib.h": ["db/*", "core/*", "http/*"],
-    "openssl/*": ["server/tls.c"],
+    "openssl/*": ["server/tls.c", "core/httpc.c"],
     "blkid.h": ["priv/signature.c"],
 }
 
