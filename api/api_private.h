@@ -10,7 +10,6 @@ struct api {
 	struct api_config config;
 	struct core *core;           /* borrowed */
 	struct http_channel *events; /* owned: /events as SSE */
-	uint64_t boot_version;       /* ETags of what changes only with the program */
 };
 
 /* From a tree's ctx. */

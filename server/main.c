@@ -168,6 +168,7 @@ static bool is_ready(void *arg) {
 static enum rc make_faces(struct process *p, struct err *err) {
 	const struct config *c = &p->config;
 	struct api_config api_config = {.public_metrics = c->public_metrics,
+		.max_streams = (unsigned)c->max_streams,
 		.version = DRIVEWATT_VERSION,
 		.ready = is_ready,
 		.ready_arg = p};

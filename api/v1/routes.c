@@ -4,13 +4,13 @@
 #define V1 "/api/v1"
 #define KIB(n) ((size_t)(n)*1024)
 
-#define GET(path, op, role)                                                                        \
+#define GET(path, op, role) \
 	{ "GET", V1 path, #op, role, 0, 0, 0, op, NULL }
-#define GET_BIG(path, op, role, max)                                                               \
+#define GET_BIG(path, op, role, max) \
 	{ "GET", V1 path, #op, role, 0, 0, max, op, NULL }
-#define GET_CACHED(path, op, role, max, version)                                                   \
+#define GET_CACHED(path, op, role, max, version) \
 	{ "GET", V1 path, #op, role, 0, 0, max, op, version }
-#define SEND(method, path, op, role, max)                                                          \
+#define SEND(method, path, op, role, max) \
 	{ method, V1 path, #op, role, 0, max, 0, op, NULL }
 
 /* clang-format off */

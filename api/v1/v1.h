@@ -54,7 +54,7 @@ void render_power_table(struct jsonw *w, const char *key, const struct power_tab
 void render_wish(struct jsonw *w, const struct power_wish *wish);
 
 /* Handlers, one file a noun; names are the operations of openapi.yaml. */
-#define V1_HANDLER(name)                                                                           \
+#define V1_HANDLER(name) \
 	enum http_next name(struct http_request *q, struct http_response *r, void *ctx)
 
 V1_HANDLER(system_get);

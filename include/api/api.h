@@ -10,6 +10,7 @@ struct http_server;
 
 struct api_config {
 	bool public_metrics;
+	unsigned max_streams; /* event streams at once */
 	const char *version;
 	bool (*ready)(void *arg); /* of /readyz, besides the stores */
 	void *ready_arg;

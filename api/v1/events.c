@@ -1,0 +1,204 @@
+/* /events, as a log or as a stream, and /audit. */
+#include <stdio.h>
+#include <string.h>
+
+#include "api/v1/events.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "core/events.h"
+#include "db/events.h"
+
+#define REPLAY_MAX 1000
+#define REPLAY_BYTES_MAX (1024 * 1024)
+
+static void render_event(struct jsonw *w, const struct event *e) {
+	jsonw_object(w, NULL);
+	jsonw_strf(w, "id", "%lld", (long long)e->id);
+	jsonw_strf(w, "href", "/api/v1/events?cursor=%lld&limit=1", (long long)e->id - 1);
+	jsonw_time(w, "at", e->at_ms);
+	jsonw_str(w, "type", event_type_name(e->type));
+	jsonw_str(w, "severity", event_type_severity(e->type));
+	if (e->object[0])
+		jsonw_strf(w, "object", "/api/v1%s", e->object);
+	else
+		jsonw_null(w, "object");
+	render_text_or_null(w, "actor", e->actor);
+	if (e->data)
+		jsonw_raw(w, "data", e->data, strlen(e->data));
+	else
+		jsonw_null(w, "data");
+	jsonw_object_end(w);
+}
+
+/* WHATWG HTML, server-sent events: id, event, data, and an empty line. */
+static void render_block(struct buf *out, const struct event *e) {
+	struct jsonw w;
+	buf_printf(out, "id: %lld\nevent: %s\ndata: ", (long long)e->id, event_type_name(e->type));
+	jsonw_init(&w, out);
+	render_event(&w, e);
+	buf_adds(out, "\n\n");
+}
+
+void events_to_channel(void *arg, const struct event *e) {
+	struct api *api = arg;
+	struct buf block;
+	buf_init(&block, 16 * 1024);
+	render_block(&block, e);
+	if (buf_status(&block, NULL) == RC_OK)
+		http_channel_publish_id(api->events, e->id, block.data, block.len);
+	buf_release(&block);
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static bool list_event(void *arg, const struct event *e) {
+	struct page *p = arg;
+	char cursor[24];
+	if (!page_room(p))
+		return false;
+	render_event(&p->w, e);
+	snprintf(cursor, sizeof(cursor), "%lld", (long long)e->id);
+	page_item_done(p, cursor);
+	return true;
+}
+
+static enum http_next answer_log(
+	struct http_request *q, struct http_response *r, struct core *core) {
+	struct db_conn *c = NULL;
+	struct page p;
+	struct err err = {0};
+	int64_t after = 0;
+	enum rc rc = page_begin(&p, q, r, NULL, &err);
+	if (rc == RC_OK && p.cursor[0])
+		rc = parse_i64(p.cursor, 0, INT64_MAX, &after, "cursor", &err);
+	if (rc == RC_OK)
+		rc = db_read_begin(core->control, &c, &err);
+	if (rc == RC_OK)
+		rc = db_event_list(c, after, p.limit + 1, list_event, &p, &err);
+	db_read_end(c);
+	if (rc != RC_OK)
+		return http_fail(q, r, &err);
+	page_end(&p);
+	return HTTP_DONE;
+}
+
+/* --- the stream ------------------------------------------------------------------------------- */
+
+struct replay {
+	struct buf text;
+	int64_t last;
+};
+
+static bool replay_event(void *arg, const struct event *e) {
+	struct replay *re = arg;
+	render_block(&re->text, e);
+	re->last = e->id;
+	return true;
+}
+
+/* What the reader missed, or a note that some of it is no longer kept. */
+static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, struct err *err) {
+	struct db_conn *c = NULL;
+	int64_t first = 0, last = 0;
+	enum rc rc = db_read_begin(core->control, &c, err);
+	if (rc == RC_OK)
+		rc = db_event_range(c, &first, &last, err);
+	if (rc == RC_OK && (after + 1 < first || last - after > REPLAY_MAX)) {
+		int64_t from = last - REPLAY_MAX + 1 > first ? last - REPLAY_MAX + 1 : first;
+		buf_printf(&re->text,
+			"event: gap\ndata: {\"after\":\"%lld\",\"next\":\"%lld\"}\n\n",
+			(long long)after, (long long)from);
+		after = from - 1;
+	}
+	if (rc == RC_OK)
+		rc = db_event_list(c, after, REPLAY_MAX, replay_event, re, err);
+	db_read_end(c);
+	return rc;
+}
+
+static enum rc begin_stream(
+	struct api *api, const struct http_request *q, struct http_response *r, struct err *err) {
+	const char *seen = http_header(q, "Last-Event-ID");
+	struct replay re = {0};
+	int64_t after = 0;
+	enum rc rc = query_check(q, NULL, err);
+	if (rc == RC_OK && seen)
+		rc = parse_i64(seen, 0, INT64_MAX, &after, "Last-Event-ID", err);
+	if (rc != RC_OK)
+		return rc;
+	/* Subscribed before the rows are read, so that none falls between. */
+	struct http_stream *s = http_stream_new(api->events, err);
+	if (!s)
+		return err->rc;
+	buf_init(&re.text, REPLAY_BYTES_MAX);
+	buf_adds(&re.text, ": drivewatt events\n\n");
+	if (seen)
+		rc = fill_replay(api->core, after, &re, err);
+	if (rc == RC_OK) {
+		http_stream_replay(s, re.text.data, re.text.len, re.last);
+		r->stream = s;
+	} else {
+		http_stream_free(s);
+	}
+	buf_release(&re.text);
+	return rc;
+}
+
+enum http_next events_get(struct http_request *q, struct http_response *r, void *ctx) {
+	struct api *api = api_of(ctx);
+	struct err err = {0};
+	if (!http_accepts(q, "text/event-stream"))
+		return answer_log(q, r, api->core);
+	if (begin_stream(api, q, r, &err) != RC_OK)
+		return http_fail(q, r, &err);
+	r->content_type = "text/event-stream";
+	r->no_store = true;
+	return HTTP_DONE;
+}
+
+/* --- audit ------------------------------------------------------------------------------------ */
+
+static bool list_audit(void *arg, const struct audit_entry *a) {
+	struct page *p = arg;
+	char id[24];
+	if (!page_room(p))
+		return false;
+	snprintf(id, sizeof(id), "%lld", (long long)a->id);
+	jsonw_object(&p->w, NULL);
+	jsonw_str(&p->w, "id", id);
+	jsonw_strf(&p->w, "href", "/api/v1/audit?cursor=%lld&limit=1", (long long)a->id + 1);
+	jsonw_time(&p->w, "at", a->at_ms);
+	jsonw_str(&p->w, "actor", a->actor);
+	render_text_or_null(&p->w, "address", a->address);
+	render_text_or_null(&p->w, "request_id", a->request_id);
+	jsonw_str(&p->w, "action", a->action);
+	render_text_or_null(&p->w, "object", a->object);
+	jsonw_str(&p->w, "outcome", a->outcome);
+	if (a->detail)
+		jsonw_raw(&p->w, "detail", a->detail, strlen(a->detail));
+	else
+		jsonw_null(&p->w, "detail");
+	jsonw_object_end(&p->w);
+	page_item_done(p, id);
+	return true;
+}
+
+enum http_next audit_list(struct http_request *q, struct http_response *r, void *ctx) {
+	struct core *core = api_of(ctx)->core;
+	struct db_conn *c = NULL;
+	struct page p;
+	struct err err = {0};
+	int64_t before = INT64_MAX;
+	enum rc rc = page_begin(&p, q, r, NULL, &err);
+	if (rc == RC_OK && p.cursor[0])
+		rc = parse_i64(p.cursor, 0, INT64_MAX, &before, "cursor", &err);
+	if (rc == RC_OK)
+		rc = db_read_begin(core->control, &c, &err);
+	if (rc == RC_OK)
+		rc = db_audit_list(c, before, p.limit + 1, list_audit, &p, &err);
+	db_read_end(c);
+	if (rc != RC_OK)
+		return http_fail(q, r, &err);
+	page_end(&p);
+	return HTTP_DONE;
+}
