@@ -265,11 +265,10 @@ lint-layers:
 
 lint-cppcheck: $(GEN)/version.h
 	$(call say,CPPCHECK)
-	@mkdir -p $(BUILD)/cppcheck
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --error-exitcode=1 \
 		--inline-suppr --suppressions-list=tools/cppcheck.suppress \
 		--library=tools/cppcheck.cfg -j2 \
-		--cppcheck-build-dir=$(BUILD)/cppcheck $(INCLUDES) -D_GNU_SOURCE -D__linux__ $(C_SOURCES)
+		$(INCLUDES) -D_GNU_SOURCE -D__linux__ $(C_SOURCES)
 
 # A file is looked at again when it or a header changed.
 TIDY := $(patsubst %.c,$(BUILD)/tidy/%.ok,$(C_SOURCES))
