@@ -1,0 +1,359 @@
+#include "core/bench.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/parse.h"
+#include "base/thread.h"
+#include "core/bench/bench_impl.h"
+
+/* --- the queue --------------------------------------------------------------------------------
+ * One list in order of arrival. A run goes when no active run and none before it in the list
+ * shares a namespace with it: drives are given in order, and a busy drive holds up nobody who
+ * does not want it.
+ */
+
+static bool may_go(const struct bench *b, const struct run_job *j) {
+	bool before = true;
+	for (const struct run_job *o = b->first; o; o = o->next) {
+		if (o == j)
+			before = false;
+		else if ((before || o->taken) && run_jobs_collide(o, j))
+			return false;
+	}
+	return true;
+}
+
+static struct run_job *next_to_go(const struct bench *b) {
+	for (struct run_job *j = b->first; j; j = j->next) {
+		if (!j->taken && may_go(b, j))
+			return j;
+	}
+	return NULL;
+}
+
+static void mark_taken(struct bench *b, struct run_job *j) {
+	j->alone = b->active == 0;
+	for (struct run_job *o = b->first; o && !j->alone; o = o->next) {
+		if (o->taken)
+			o->alone = false;
+	}
+	j->taken = true;
+	b->queued--;
+	b->active++;
+}
+
+static struct run_job *take(struct bench *b) {
+	struct run_job *j = NULL;
+	pthread_mutex_lock(&b->lock);
+	while (!b->stopping && !(j = next_to_go(b)))
+		pthread_cond_wait(&b->changed, &b->lock);
+	if (j)
+		mark_taken(b, j);
+	pthread_mutex_unlock(&b->lock);
+	return j;
+}
+
+static void append(struct bench *b, struct run_job *j) {
+	struct run_job **end = &b->first;
+	while (*end)
+		end = &(*end)->next;
+	*end = j;
+	pthread_cond_broadcast(&b->changed);
+}
+
+static void unlink_job(struct bench *b, struct run_job *j) {
+	struct run_job **at = &b->first;
+	while (*at != j)
+		at = &(*at)->next;
+	*at = j->next;
+	b->active--;
+	pthread_cond_broadcast(&b->changed);
+}
+
+/* Of a job that was taken. */
+static void drop(struct bench *b, struct run_job *j) {
+	pthread_mutex_lock(&b->lock);
+	unlink_job(b, j);
+	pthread_mutex_unlock(&b->lock);
+	run_job_unref(j);
+}
+
+static struct run_job *find(const struct bench *b, const char *id) {
+	for (struct run_job *j = b->first; j; j = j->next) {
+		if (strcmp(j->id, id) == 0)
+			return j;
+	}
+	return NULL;
+}
+
+bool bench_holds(struct bench *b, const char *space) {
+	bool held = false;
+	pthread_mutex_lock(&b->lock);
+	for (const struct run_job *j = b->first; j; j = j->next) {
+		for (unsigned i = 0; j->taken && i < j->drive_count; i++)
+			held |= strcmp(j->drives[i].space, space) == 0;
+	}
+	pthread_mutex_unlock(&b->lock);
+	return held;
+}
+
+static void *work(void *arg) {
+	struct bench *b = arg;
+	struct run_job *j;
+	while ((j = take(b))) {
+		run_carry_out(b, j);
+		drop(b, j);
+	}
+	return NULL;
+}
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+static enum rc start_workers(struct bench *b, struct err *err) {
+	unsigned wanted = b->config.max_runs < BENCH_MAX_RUNS ? b->config.max_runs : BENCH_MAX_RUNS;
+	for (; b->worker_count < wanted; b->worker_count++) {
+		enum rc rc = thread_start(&b->workers[b->worker_count], "run", work, b, err);
+		if (rc)
+			return rc;
+	}
+	return RC_OK;
+}
+
+struct bench *bench_new(const struct bench_config *config, struct db *control,
+	struct events *events, struct energy *energy, struct hosts *hosts, struct drives *drives,
+	struct power *power, struct privc *privc, struct timers *timers, struct err *err) {
+	struct bench *b = calloc(1, sizeof(*b));
+	if (!b) {
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	b->config = *config;
+	str_copy(b->host_id, sizeof(b->host_id), config->host_id);
+	b->config.host_id = b->host_id;
+	b->control = control;
+	b->events = events;
+	b->energy = energy;
+	b->hosts = hosts;
+	b->drives = drives;
+	b->power = power;
+	b->privc = privc;
+	b->timers = timers;
+	pthread_mutex_init(&b->lock, NULL);
+	cond_init(&b->changed);
+	if (start_workers(b, err)) {
+		bench_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+static void stop_all(struct bench *b) {
+	pthread_mutex_lock(&b->lock);
+	b->stopping = true;
+	for (struct run_job *j = b->first; j; j = j->next)
+		run_job_wish(j, WISH_STOP, "");
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+}
+
+void bench_free(struct bench *b) {
+	if (!b)
+		return;
+	stop_all(b);
+	for (unsigned i = 0; i < b->worker_count; i++)
+		pthread_join(b->workers[i], NULL);
+	while (b->first) {
+		struct run_job *j = b->first;
+		run_end_unbegun(b, j);
+		b->first = j->next;
+		run_job_unref(j);
+	}
+	pthread_cond_destroy(&b->changed);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+/* --- leftovers of an earlier life
+ * ----------------------------------------------------------------*/
+
+#define RECOVER_MAX 512
+
+struct leftover {
+	char id[RUN_ID_SIZE];
+	int64_t pid;
+	uint64_t start_ticks;
+};
+
+struct leftovers {
+	size_t count;
+	struct leftover all[RECOVER_MAX];
+};
+
+static bool take_leftover(void *arg, const struct run *r, int64_t pid, uint64_t start_ticks) {
+	struct leftovers *l = arg;
+	struct leftover *o = &l->all[l->count++];
+	*o = (struct leftover){.pid = pid, .start_ticks = start_ticks};
+	str_copy(o->id, sizeof(o->id), r->id);
+	return l->count < RECOVER_MAX;
+}
+
+static enum rc read_leftovers(struct bench *b, struct leftovers *out, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_read_begin(b->control, &c, err);
+	if (rc)
+		return rc;
+	out->count = 0;
+	rc = db_run_each_open(c, take_leftover, out, err);
+	db_read_end(c);
+	return rc;
+}
+
+static void reap(struct bench *b, const struct leftover *o) {
+	bool was_alive = false;
+	struct err err;
+	if (!b->privc || o->pid <= 0)
+		return;
+	if (privc_reap(b->privc, o->pid, o->start_ticks, &was_alive, &err))
+		log_err(LOG_LEVEL_WARNING, BENCH_SUBSYSTEM, "fio of an earlier life", &err);
+	else if (was_alive)
+		log_warning(BENCH_SUBSYSTEM, "ended fio %lld of run %s", (long long)o->pid, o->id);
+}
+
+enum rc bench_recover(struct bench *b, struct err *err) {
+	auto_free struct leftovers *l = malloc(sizeof(*l));
+	if (!l)
+		return err_set(err, RC_NOMEM, "out of memory");
+	do {
+		enum rc rc = read_leftovers(b, l, err);
+		for (size_t i = 0; i < l->count && !rc; i++) {
+			reap(b, &l->all[i]);
+			rc = run_store_interrupted(b, l->all[i].id, err);
+		}
+		if (rc)
+			return rc;
+	} while (l->count == RECOVER_MAX);
+	return RC_OK;
+}
+
+/* --- requests ------------------------------------------------------------------------------------
+ */
+
+static enum rc reserve(struct bench *b, struct err *err) {
+	enum rc rc = RC_OK;
+	pthread_mutex_lock(&b->lock);
+	if (b->stopping)
+		rc = err_set(err, RC_UNAVAILABLE, "the daemon is stopping");
+	else if (b->queued >= b->config.max_queued)
+		rc = err_set(err, RC_FULL, "%u runs are waiting already", b->queued);
+	else
+		b->queued++;
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* Stored before a worker can see it; not under the lock, since the store may be slow. */
+static enum rc store_and_append(
+	struct bench *b, struct run_job *j, const struct actor *who, struct err *err) {
+	enum rc rc = reserve(b, err);
+	if (rc)
+		return rc;
+	rc = run_store_new(b, j, who, err);
+	pthread_mutex_lock(&b->lock);
+	if (rc)
+		b->queued--;
+	else
+		append(b, run_job_ref(j));
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_spec *spec,
+	struct run *out, struct err *err) {
+	enum rc rc = interlock_check_spec(spec, err);
+	if (rc)
+		return rc;
+	struct run_job *j = run_job_new(spec, err);
+	if (!j)
+		return RC_NOMEM;
+	rc = interlock_check(b, j, err);
+	if (!rc)
+		rc = store_and_append(b, j, who, err);
+	if (!rc)
+		run_job_copy(j, out);
+	run_job_unref(j);
+	return rc;
+}
+
+void bench_overlay(struct bench *b, struct run *r) {
+	if (run_state_is_final(r->state))
+		return;
+	pthread_mutex_lock(&b->lock);
+	struct run_job *j = find(b, r->id);
+	if (j)
+		run_job_copy(j, r);
+	pthread_mutex_unlock(&b->lock);
+}
+
+enum rc bench_get(struct bench *b, const char *id, struct run *out, struct err *err) {
+	enum rc rc = run_store_get(b, id, out, err);
+	if (!rc)
+		bench_overlay(b, out);
+	return rc;
+}
+
+unsigned bench_active(struct bench *b) {
+	pthread_mutex_lock(&b->lock);
+	unsigned n = b->active;
+	pthread_mutex_unlock(&b->lock);
+	return n;
+}
+
+/* The job to cancel, with a reference, when it is still there. A queued one is taken, so that no
+ * worker begins it. */
+static struct run_job *take_to_cancel(struct bench *b, const char *id, bool *queued) {
+	pthread_mutex_lock(&b->lock);
+	struct run_job *j = find(b, id);
+	*queued = j && !j->taken;
+	if (*queued) {
+		j->taken = true;
+		b->queued--;
+		b->active++;
+	}
+	if (j)
+		run_job_ref(j);
+	pthread_mutex_unlock(&b->lock);
+	return j;
+}
+
+enum rc bench_cancel(struct bench *b, const struct actor *who, const char *id, struct err *err) {
+	struct run r;
+	enum rc rc = run_store_get(b, id, &r, err);
+	if (rc)
+		return rc;
+	bool queued;
+	struct run_job *j = take_to_cancel(b, id, &queued);
+	if (!j)
+		return err_set(err, RC_CONFLICT, "the run is over");
+	run_store_audit(b, who, "benchmark.cancel", id);
+	run_job_wish(j, WISH_CANCEL, who->name);
+	if (queued) {
+		run_end_unbegun(b, j);
+		drop(b, j);
+	}
+	run_job_unref(j);
+	return RC_OK;
+}
+
+enum rc bench_delete(struct bench *b, const struct actor *who, const char *id, struct err *err) {
+	struct run r;
+	enum rc rc = bench_get(b, id, &r, err);
+	if (rc)
+		return rc;
+	if (!run_state_is_final(r.state))
+		return err_set(err, RC_CONFLICT, "the run is %s: cancel it first",
+			run_state_name(r.state));
+	return run_store_delete(b, who, id, err);
+}

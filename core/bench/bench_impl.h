@@ -1,0 +1,130 @@
+/*
+ * What the files of core/bench share. A run's job is one for queue and worker; its answers come
+ * from foreign threads, which hold a reference and touch nothing else.
+ * Locks: bench.lock before run_job.lock.
+ */
+#ifndef DRIVEWATT_CORE_BENCH_IMPL_H
+#define DRIVEWATT_CORE_BENCH_IMPL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/id.h"
+#include "core/bench.h"
+#include "core/privc.h"
+#include "db/runs.h"
+
+#define BENCH_SUBSYSTEM "bench"
+#define BENCH_MAX_RUNS 64
+
+/* What a run must know of a drive, taken when it was submitted. */
+struct run_drive {
+	struct drive drive;
+	uint32_t nsid;
+	uint32_t scale; /* 1 but for simulated drives */
+	bool has_states;
+	char space[ID_HASH_SIZE]; /* what runs exclude each other by: the namespace */
+	char subsystem_nqn[224];
+};
+
+enum run_wish { WISH_NONE, WISH_CANCEL, WISH_STOP };
+
+struct run_lease {
+	struct run_job *job;
+	unsigned drive;
+};
+
+struct run_job {
+	struct run_job *next; /* bench.lock, likewise the next two */
+	bool taken;
+	bool alone; /* no other run was active since it was taken */
+
+	/* constant after the submit */
+	char id[RUN_ID_SIZE];
+	struct run_spec spec;
+	unsigned drive_count;
+	struct run_drive *drives; /* owned */
+	struct run_lease leases[RUN_MAX_DRIVES];
+
+	atomic_uint refs;
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	struct run run; /* as stored, with live progress */
+	enum run_wish wish;
+	char cancelled_by[65];
+	unsigned leases_wanted, leases_done;
+	struct err lease_err; /* the first that went wrong */
+	bool has_started, has_exited;
+	struct priv_run_started started;
+	int dir_fd;
+	struct priv_run_exited exited;
+};
+
+struct bench {
+	struct bench_config config;
+	char host_id[37];
+	struct db *control;
+	struct events *events;
+	struct energy *energy;
+	struct hosts *hosts;
+	struct drives *drives;
+	struct power *power;
+	struct privc *privc; /* NULL without a helper */
+	struct timers *timers;
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	bool stopping;
+	unsigned queued, active;
+	struct run_job *first; /* queued and active ones in order of arrival */
+	unsigned worker_count;
+	pthread_t workers[BENCH_MAX_RUNS];
+};
+
+/* job.c */
+struct run_job *run_job_new(const struct run_spec *spec, struct err *err);
+struct run_job *run_job_ref(struct run_job *j);
+void run_job_unref(struct run_job *j);
+void run_job_wish(struct run_job *j, enum run_wish wish, const char *by);
+enum run_wish run_job_wished(struct run_job *j);
+/* Waits until ready says so or somebody wishes an end; false after timeout_ms. ready NULL: only
+ * the wish. */
+bool run_job_wait(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms);
+/* Likewise, whatever is wished. */
+bool run_job_await(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms);
+void run_job_copy(struct run_job *j, struct run *out);
+
+/* interlock.c: everything that can be checked at the submit: the request alone, then with the
+ * drives, which fills j->drives. */
+enum rc must_check interlock_check_spec(const struct run_spec *s, struct err *err);
+enum rc must_check interlock_check(struct bench *b, struct run_job *j, struct err *err);
+bool run_jobs_collide(const struct run_job *a, const struct run_job *b);
+/* bench.c: is one of the job's namespaces in the hands of a run that is active now? */
+bool bench_holds(struct bench *b, const char *space);
+
+/* store.c: moves in one transaction with their event; j->run follows what is stored. */
+struct run_documents {
+	const char *result, *series, *fio; /* each may be NULL */
+};
+enum rc must_check run_store_new(
+	struct bench *b, struct run_job *j, const struct actor *who, struct err *err);
+/* To RUN_RUNNING with fio's process, if it has started. */
+enum rc must_check run_store_state(struct bench *b, struct run_job *j, enum run_state to,
+	const char *reason, const struct run_documents *documents, struct err *err);
+/* Repeats a final move for a while, since nobody else would make it. */
+void run_store_end(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
+	const struct run_documents *documents);
+/* An open run of an earlier life: interrupted, its leases deleted. */
+enum rc must_check run_store_interrupted(struct bench *b, const char *id, struct err *err);
+enum rc must_check run_store_get(struct bench *b, const char *id, struct run *out, struct err *err);
+enum rc must_check run_store_delete(
+	struct bench *b, const struct actor *who, const char *id, struct err *err);
+/* A store that fails is logged: the action itself must not depend on it. */
+void run_store_audit(struct bench *b, const struct actor *who, const char *action, const char *id);
+
+/* run.c: the whole life of a run that was taken from the queue. */
+void run_carry_out(struct bench *b, struct run_job *j);
+/* The end of one that no worker took, by what was wished. */
+void run_end_unbegun(struct bench *b, struct run_job *j);
+
+#endif

@@ -1,0 +1,57 @@
+/*
+ * fio's per-second logs: lines "epoch ms, value, direction, …", a file a job and quantity. A line
+ * stands at the end of its interval and holds the mean rate over it; an interval without I/O has
+ * no line; the ramp time has none, and the last interval often has none either.
+ */
+#ifndef DRIVEWATT_CORE_BENCH_FIO_LOGS_H
+#define DRIVEWATT_CORE_BENCH_FIO_LOGS_H
+
+#include <stdint.h>
+
+#include "base/rc.h"
+#include "core/bench/fio_json.h"
+
+#define FIO_LOG_PERIOD_MS 1000 /* or a multiple, in very long runs */
+#define FIO_SERIES_MAX_POINTS 14400
+
+struct fio_logs {
+	int dir_fd; /* borrowed */
+	unsigned drives, jobs_per_drive;
+	int64_t period_ms; /* found by fio_logs_window */
+};
+
+/* The time that all jobs share: from the latest begin of a first interval to the earliest end of
+ * a last one. */
+struct fio_window {
+	int64_t from_ms, to_ms;
+};
+
+struct fio_rates {
+	double iops, bytes_per_s;
+};
+
+struct fio_point {
+	struct fio_rates rates[FIO_DIRECTIONS];
+};
+
+/* All drives together, second by second, or in longer steps where a run was long. */
+struct fio_series {
+	int64_t from_ms, step_ms;
+	size_t count;
+	struct fio_point *points; /* owned */
+};
+
+/* RC_NOT_FOUND when a log is missing or has no line, RC_INVALID when the jobs share no time. */
+enum rc must_check fio_logs_window(struct fio_logs *logs, struct fio_window *shared,
+	struct fio_window *whole, struct err *err);
+/* Each drive's mean rates over shared, drives × FIO_DIRECTIONS of them, and the series over
+ * whole. */
+enum rc must_check fio_logs_rates(const struct fio_logs *logs, const struct fio_window *shared,
+	const struct fio_window *whole, struct fio_rates (*rates)[FIO_DIRECTIONS],
+	struct fio_series *series, struct err *err);
+/* Points without I/O over whole. */
+enum rc must_check fio_series_init(
+	struct fio_series *s, const struct fio_window *whole, int64_t period_ms, struct err *err);
+void fio_series_release(struct fio_series *s);
+
+#endif

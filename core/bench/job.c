@@ -1,0 +1,92 @@
+#include "base/thread.h"
+#include "core/bench/bench_impl.h"
+
+#include "base/parse.h"
+
+struct run_job *run_job_new(const struct run_spec *spec, struct err *err) {
+	struct run_job *j = calloc(1, sizeof(*j));
+	if (j)
+		j->drives = calloc(spec->drive_count, sizeof(j->drives[0]));
+	if (!j || !j->drives) {
+		free(j);
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	id_uuid_ordered(j->id);
+	j->spec = *spec;
+	j->drive_count = spec->drive_count;
+	for (unsigned i = 0; i < RUN_MAX_DRIVES; i++)
+		j->leases[i] = (struct run_lease){j, i};
+	atomic_init(&j->refs, 1);
+	pthread_mutex_init(&j->lock, NULL);
+	cond_init(&j->changed);
+	j->dir_fd = -1;
+	return j;
+}
+
+struct run_job *run_job_ref(struct run_job *j) {
+	atomic_fetch_add(&j->refs, 1);
+	return j;
+}
+
+void run_job_unref(struct run_job *j) {
+	if (!j || atomic_fetch_sub(&j->refs, 1) != 1)
+		return;
+	if (j->dir_fd >= 0)
+		close(j->dir_fd);
+	pthread_cond_destroy(&j->changed);
+	pthread_mutex_destroy(&j->lock);
+	free(j->drives);
+	free(j);
+}
+
+void run_job_wish(struct run_job *j, enum run_wish wish, const char *by) {
+	pthread_mutex_lock(&j->lock);
+	if (j->wish == WISH_NONE) {
+		j->wish = wish;
+		str_copy(j->cancelled_by, sizeof(j->cancelled_by), by);
+		pthread_cond_broadcast(&j->changed);
+	}
+	pthread_mutex_unlock(&j->lock);
+}
+
+enum run_wish run_job_wished(struct run_job *j) {
+	pthread_mutex_lock(&j->lock);
+	enum run_wish wish = j->wish;
+	pthread_mutex_unlock(&j->lock);
+	return wish;
+}
+
+static bool is_wished(const struct run_job *j) {
+	return j->wish != WISH_NONE;
+}
+
+static bool never(const struct run_job *j unused_arg) {
+	return false;
+}
+
+static bool wait_for(struct run_job *j, bool (*ready)(const struct run_job *),
+	bool (*or_else)(const struct run_job *), int64_t timeout_ms) {
+	struct timespec deadline = thread_deadline(timeout_ms);
+	bool in_time = timeout_ms != 0;
+	pthread_mutex_lock(&j->lock);
+	while (in_time && !ready(j) && !or_else(j))
+		in_time = cond_wait_until(&j->changed, &j->lock, &deadline);
+	bool happened = ready(j) || or_else(j);
+	pthread_mutex_unlock(&j->lock);
+	return happened;
+}
+
+bool run_job_wait(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms) {
+	return wait_for(j, ready ? ready : never, is_wished, timeout_ms);
+}
+
+bool run_job_await(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms) {
+	return wait_for(j, ready, never, timeout_ms);
+}
+
+void run_job_copy(struct run_job *j, struct run *out) {
+	pthread_mutex_lock(&j->lock);
+	*out = j->run;
+	pthread_mutex_unlock(&j->lock);
+}
