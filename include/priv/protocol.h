@@ -22,7 +22,8 @@
 enum priv_type {
 	/* requests */
 	PRIV_ENUMERATE = 1, /* → PRIV_FOUND … PRIV_ENUMERATED */
-	PRIV_DRIVE_OP,      /* → PRIV_DRIVE_REPLY */
+	PRIV_DRIVE_OP,      /* → PRIV_DRIVE_REPLY; when overdue one with RC_TIMEOUT, and for POWER_GET
+	                       and POWER_SET a second one, same seq, should the drive still answer */
 	PRIV_RUN_START,     /* → PRIV_RUN_STARTED, later PRIV_RUN_EXITED */
 	PRIV_RUN_STOP,      /* no answer of its own: PRIV_RUN_EXITED comes */
 	PRIV_RUN_FORGET,    /* removes the run's directory; no answer */
@@ -49,7 +50,8 @@ struct priv_header {
 struct priv_drive_ref {
 	uint8_t kind;              /* enum drive_kind: DRIVE_NVME, DRIVE_BLOCK or DRIVE_FILE, and
 				      DRIVE_SIMULATED for runs only */
-	char name[PRIV_NAME_SIZE]; /* "nvme3"; "t0" for the n-th configured target; "sim07" */
+	char name[PRIV_NAME_SIZE]; /* "nvme3"; "t0" for the n-th configured target; "sim07", whose
+	                              socket is "<sim_dir>/sim07.sock" */
 	char serial[21];
 };
 
@@ -108,7 +110,8 @@ struct priv_run_start {
 	char run_id[RUN_ID_SIZE];
 	struct workload workload;
 	uint32_t runtime_s, ramp_s;
-	uint64_t max_write_bytes;
+	uint64_t max_write_bytes; /* per drive, ramp included; mixed patterns end when reads and
+	                             writes together reach it; 0 no limit */
 	uint8_t override_signature;
 	uint16_t target_count;
 	struct priv_run_target targets[RUN_MAX_DRIVES];
@@ -155,7 +158,10 @@ struct priv_reaped {
 #define PRIV_RUN_ETA "eta.txt"     /* fio's standard output: one ETA line a second */
 #define PRIV_RUN_STDERR "stderr.txt"
 /* fio's per-second logs, one each job n from 1: "bw_bw.n.log" and "iops_iops.n.log", with
- * epoch milliseconds, as by --write_bw_log=bw --write_iops_log=iops --log_unix_epoch=1. */
+ * epoch milliseconds, as by --write_bw_log=bw --write_iops_log=iops --log_unix_epoch=1. Jobs are
+ * numbered through: those of target 0 first, workload.jobs each. Written at the end, without the
+ * ramp and the last, incomplete second. A run of more than 2,000,000 job-seconds has a value
+ * every few seconds. */
 
 /* Size of the body that a type has, SIZE_MAX for an unknown type. */
 size_t priv_body_size(uint32_t type);

@@ -1,0 +1,37 @@
+/*
+ * The drives of this machine as the helper answers for them: NVMe controllers that sysfs shows
+ * and the configured targets (plain block devices and files, "t0", "t1" …). Any thread; functions
+ * that say so block on the drive.
+ */
+#ifndef DRIVEWATT_PRIV_DRIVES_H
+#define DRIVEWATT_PRIV_DRIVES_H
+
+#include "priv/helper.h"
+#include "priv/sysfs.h"
+
+struct drives {
+	const struct priv_config *config;
+	const struct sysfs_root *root;
+};
+
+/* *out is the caller's to free. reason: why something could not be looked at, "" fine. */
+enum rc must_check drives_enumerate(const struct drives *d, struct priv_found **out, size_t *count,
+	char reason[128], struct err *err);
+
+/* Reads what stands at this name now: RC_NOT_FOUND unless it has the serial of ref. */
+enum rc must_check drives_find(const struct drives *d, const struct priv_drive_ref *ref,
+	struct priv_found *out, struct err *err);
+/* Does its serial tell it from every other drive here? Two controllers of one subsystem are one
+ * drive. */
+bool drives_serial_is_unique(const struct drives *d, const struct priv_found *found);
+
+/* One namespace of a drive, or the whole of a target (nsid 0), with its uses, and the path to
+ * open. Does not open it. */
+enum rc must_check drives_namespace(const struct drives *d, const struct priv_found *found,
+	uint32_t nsid, struct drive_namespace *ns, char *path, size_t path_size, struct err *err);
+
+/* Carries op out and fills reply, which is zeroed. Blocks. */
+void drives_op(
+	const struct drives *d, const struct priv_drive_op *op, struct priv_drive_reply *reply);
+
+#endif

@@ -1,0 +1,302 @@
+/* The helper's main thread: reads requests, hands them to lanes, watches fio. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+#include "base/parse.h"
+#include "priv/helper.h"
+#include "priv/lanes.h"
+#include "priv/privileges.h"
+#include "priv/runs.h"
+
+#define LANES_WAIT_MS 1000
+#define FIO_WAIT_MS 4000
+
+struct helper {
+	int sock;
+	struct drives drives;
+	struct lanes *lanes;
+	struct runs *runs;
+};
+
+static void answer(int sock, enum priv_type type, uint64_t seq, const void *body) {
+	struct err err;
+
+	if (priv_send(sock, type, seq, body, -1, &err) != RC_OK)
+		log_err(LOG_LEVEL_WARNING, "priv", "answer not sent", &err);
+}
+
+/* --- enumeration, in a lane ------------------------------------------------------------------- */
+
+struct enumerate_op {
+	struct lane_op op;
+	struct helper *helper;
+	uint64_t seq;
+	struct priv_found *found;
+	size_t count;
+	struct priv_enumerated end;
+};
+
+static void enumerate_run(struct lane_op *op) {
+	struct enumerate_op *e = (struct enumerate_op *)op;
+	struct err err = {0};
+
+	if (drives_enumerate(&e->helper->drives, &e->found, &e->count, e->end.reason, &err) !=
+		RC_OK)
+		str_copy(e->end.reason, sizeof(e->end.reason), err.msg);
+	e->end.count = (uint32_t)e->count;
+}
+
+static void enumerate_finish(struct lane_op *op, bool late) {
+	struct enumerate_op *e = (struct enumerate_op *)op;
+
+	if (late)
+		return;
+	for (size_t i = 0; i < e->count; i++)
+		answer(e->helper->sock, PRIV_FOUND, e->seq, &e->found[i]);
+	answer(e->helper->sock, PRIV_ENUMERATED, e->seq, &e->end);
+}
+
+static void enumerate_overdue(struct lane_op *op, unused_arg bool begun) {
+	struct enumerate_op *e = (struct enumerate_op *)op;
+	struct priv_enumerated end = {.reason = "looking for drives takes too long"};
+
+	answer(e->helper->sock, PRIV_ENUMERATED, e->seq, &end);
+}
+
+static void enumerate_release(struct lane_op *op) {
+	struct enumerate_op *e = (struct enumerate_op *)op;
+
+	free(e->found);
+	free(e);
+}
+
+static const struct lane_op_kind enumerate_kind = {
+	.run = enumerate_run,
+	.finish = enumerate_finish,
+	.overdue = enumerate_overdue,
+	.release = enumerate_release,
+};
+
+static enum rc submit_enumerate(struct helper *h, uint64_t seq, struct err *err) {
+	struct enumerate_op *e = calloc(1, sizeof(*e));
+	enum rc rc;
+
+	if (!e)
+		return err_set(err, RC_NOMEM, "no memory to look for drives");
+	e->op.kind = &enumerate_kind;
+	e->helper = h;
+	e->seq = seq;
+	rc = lanes_submit(h->lanes, "enumerate", &e->op, err);
+	if (rc != RC_OK)
+		free(e);
+	return rc;
+}
+
+static void on_enumerate(struct helper *h, uint64_t seq, unused_arg const void *body) {
+	struct priv_enumerated end = {0};
+	struct err err = {0};
+
+	if (submit_enumerate(h, seq, &err) == RC_OK)
+		return;
+	str_copy(end.reason, sizeof(end.reason), err.msg);
+	answer(h->sock, PRIV_ENUMERATED, seq, &end);
+}
+
+/* --- a drive's commands, in its lane ---------------------------------------------------------- */
+
+struct drive_op {
+	struct lane_op op;
+	struct helper *helper;
+	uint64_t seq;
+	struct priv_drive_op request;
+	struct priv_drive_reply reply;
+};
+
+static void drive_op_run(struct lane_op *op) {
+	struct drive_op *o = (struct drive_op *)op;
+
+	drives_op(&o->helper->drives, &o->request, &o->reply);
+}
+
+/* Late news of the power state are wanted, see protocol.h. */
+static void drive_op_finish(struct lane_op *op, bool late) {
+	const struct drive_op *o = (const struct drive_op *)op;
+
+	if (!late || o->request.verb == PRIV_VERB_POWER_GET ||
+		o->request.verb == PRIV_VERB_POWER_SET)
+		answer(o->helper->sock, PRIV_DRIVE_REPLY, o->seq, &o->reply);
+}
+
+static void answer_failed(
+	const struct helper *h, uint64_t seq, uint32_t verb, enum rc rc, const char *msg) {
+	struct priv_drive_reply reply = {.rc = (int32_t)rc, .verb = verb, .power_state = -1};
+
+	str_copy(reply.msg, sizeof(reply.msg), msg);
+	answer(h->sock, PRIV_DRIVE_REPLY, seq, &reply);
+}
+
+static void drive_op_overdue(struct lane_op *op, bool begun) {
+	const struct drive_op *o = (const struct drive_op *)op;
+
+	answer_failed(o->helper, o->seq, o->request.verb, RC_TIMEOUT,
+		begun ? "the drive has not answered in time"
+		      : "not sent: the drive has not answered an earlier command");
+}
+
+static void drive_op_release(struct lane_op *op) {
+	free(op);
+}
+
+static const struct lane_op_kind drive_op_kind = {
+	.run = drive_op_run,
+	.finish = drive_op_finish,
+	.overdue = drive_op_overdue,
+	.release = drive_op_release,
+};
+
+static enum rc submit_drive_op(
+	struct helper *h, uint64_t seq, const struct priv_drive_op *request, struct err *err) {
+	struct drive_op *o = calloc(1, sizeof(*o));
+	enum rc rc;
+
+	if (!o)
+		return err_set(err, RC_NOMEM, "no memory for a command");
+	o->op.kind = &drive_op_kind;
+	o->helper = h;
+	o->seq = seq;
+	o->request = *request;
+	rc = lanes_submit(h->lanes, request->drive.name, &o->op, err);
+	if (rc != RC_OK)
+		free(o);
+	return rc;
+}
+
+static void on_drive_op(struct helper *h, uint64_t seq, const void *body) {
+	const struct priv_drive_op *request = body;
+	struct err err = {0};
+
+	if (submit_drive_op(h, seq, request, &err) != RC_OK)
+		answer_failed(h, seq, request->verb, err.rc, err.msg);
+}
+
+/* --- runs --------------------------------------------------------------------------------------
+ */
+
+static void on_run_start(struct helper *h, uint64_t seq, const void *body) {
+	runs_start(h->runs, seq, body);
+}
+
+static void on_run_stop(struct helper *h, unused_arg uint64_t seq, const void *body) {
+	runs_stop(h->runs, body);
+}
+
+static void on_run_forget(struct helper *h, unused_arg uint64_t seq, const void *body) {
+	runs_forget(h->runs, body);
+}
+
+static void on_reap(struct helper *h, uint64_t seq, const void *body) {
+	struct priv_reaped reaped = {.was_alive = runs_reap(body)};
+
+	answer(h->sock, PRIV_REAPED, seq, &reaped);
+}
+
+/* --- the loop ----------------------------------------------------------------------------------
+ */
+
+static void (*const handlers[])(struct helper *h, uint64_t seq, const void *body) = {
+	[PRIV_ENUMERATE] = on_enumerate,
+	[PRIV_DRIVE_OP] = on_drive_op,
+	[PRIV_RUN_START] = on_run_start,
+	[PRIV_RUN_STOP] = on_run_stop,
+	[PRIV_RUN_FORGET] = on_run_forget,
+	[PRIV_REAP] = on_reap,
+};
+
+static enum rc handle_message(struct helper *h, void *buffer, struct err *err) {
+	struct priv_header *header;
+	const void *body;
+	int fd = -1;
+	enum rc rc = priv_receive(h->sock, buffer, &header, &body, &fd, err);
+
+	if (fd >= 0)
+		close(fd);
+	if (rc != RC_OK)
+		return rc;
+	if (header->type >= array_len(handlers) || !handlers[header->type])
+		return err_set(err, RC_CORRUPT, "message type %u is no request", header->type);
+	handlers[header->type](h, header->seq, body);
+	return RC_OK;
+}
+
+static int sooner(int64_t a, int64_t b) {
+	int64_t ms = a < 0 || (b >= 0 && b < a) ? b : a;
+
+	return ms < 0 ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms;
+}
+
+/* Until the peer is gone (RC_UNAVAILABLE) or broken. */
+static enum rc serve(struct helper *h, void *buffer, struct err *err) {
+	struct pollfd fds[1 + RUNS_POLL_MAX];
+	enum rc rc = RC_OK;
+
+	while (rc == RC_OK) {
+		int64_t next_run = runs_tick(h->runs), next_lane = lanes_tick(h->lanes);
+		unsigned n;
+
+		fds[0] = (struct pollfd){.fd = h->sock, .events = POLLIN};
+		n = 1 + runs_poll(h->runs, fds + 1);
+		if (poll(fds, n, sooner(next_run, next_lane)) < 0 && errno != EINTR)
+			return err_errno(err, errno, "poll");
+		if (fds[0].revents)
+			rc = handle_message(h, buffer, err);
+	}
+	return rc;
+}
+
+static enum rc helper_init(
+	struct helper *h, int sock, const struct priv_config *config, struct err *err) {
+	int bytes = 4 * PRIV_MESSAGE_MAX;
+
+	/* The default may be below a single message. */
+	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	h->sock = sock;
+	h->drives = (struct drives){.config = config, .root = &sysfs_live};
+	h->lanes = lanes_new(config->max_lanes, config->command_ms, err);
+	if (!h->lanes)
+		return err->rc;
+	h->runs = runs_new(&h->drives, h->lanes, sock, err);
+	return h->runs ? RC_OK : err->rc;
+}
+
+/* A signal to the whole process group must not take the helper away while the other process still
+ * stops its runs in order; this one ends at end of file. */
+static void ignore_signals(void) {
+	static const int ignored[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE};
+
+	for (size_t i = 0; i < array_len(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+int priv_helper_main(int sock, const struct priv_config *config) {
+	auto_free void *buffer = malloc(PRIV_MESSAGE_MAX);
+	struct helper h = {0};
+	struct err err = {0};
+	enum rc rc;
+
+	log_init("priv", config->log_level);
+	ignore_signals();
+	privileges_reduce();
+	rc = buffer ? helper_init(&h, sock, config, &err)
+		    : err_set(&err, RC_NOMEM, "no memory for messages");
+	if (rc == RC_OK)
+		rc = serve(&h, buffer, &err);
+	if (rc != RC_UNAVAILABLE)
+		log_err(LOG_LEVEL_ERROR, "priv", "ends", &err);
+	lanes_free(h.lanes, LANES_WAIT_MS);
+	runs_free(h.runs, FIO_WAIT_MS);
+	return rc == RC_UNAVAILABLE ? 0 : 1;
+}

@@ -1,0 +1,337 @@
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/parse.h"
+#include "priv/inuse.h"
+
+#define FAMILY_MAX 256 /* a disk, its partitions, and what sits on and under them */
+#define LOOPS_MAX 1024
+#define MOUNT_LINES_MAX 100000
+
+void use_add(struct drive_namespace *ns, enum use_kind kind, const char *fmt, ...) {
+	struct drive_use use = {.kind = (uint8_t)kind};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(use.detail, sizeof(use.detail), fmt, ap);
+	va_end(ap);
+	for (uint8_t i = 0; i < ns->use_count; i++)
+		if (ns->uses[i].kind == kind && strcmp(ns->uses[i].detail, use.detail) == 0)
+			return;
+	if (ns->use_count < DRIVE_MAX_USES)
+		ns->uses[ns->use_count++] = use;
+}
+
+/* --- paths ----------------------------------------------------------------------------------- */
+
+/* "/dev/x" of the real or of a test's tree → the kernel's name "x"; '/' is '!' there. */
+static bool name_of_node(const struct sysfs_root *root, const char *canonical, char *name) {
+	size_t lead = strlen(root->dev);
+
+	if (strncmp(canonical, root->dev, lead) != 0 || canonical[lead] != '/' ||
+		!str_copy(name, SYSFS_NAME_SIZE, canonical + lead + 1))
+		return false;
+	for (char *slash = name; (slash = strchr(slash, '/')) != NULL;)
+		*slash = '!';
+	return true;
+}
+
+enum rc inuse_resolve(const struct sysfs_root *root, const char *path, char name[SYSFS_NAME_SIZE],
+	struct err *err) {
+	char canonical[PATH_MAX];
+	struct sysfs_block block;
+
+	if (strchr(path, ':'))
+		return err_set(err, RC_INVALID, "%s: a colon would separate several files", path);
+	if (!realpath(path, canonical))
+		return err_errno(err, errno, path);
+	if (strcmp(path, canonical) != 0)
+		return err_set(err, RC_INVALID, "%s is not canonical, %s is", path, canonical);
+	if (!name_of_node(root, canonical, name) || !sysfs_block_read(root, name, &block))
+		return err_set(err, RC_INVALID, "%s is not a block device", path);
+	if (block.hidden)
+		return err_set(err, RC_INVALID, "%s is a hidden path of a multipath device", path);
+	return RC_OK;
+}
+
+/* --- the disk and its relatives -------------------------------------------------------------- */
+
+struct member {
+	char name[SYSFS_NAME_SIZE];
+	unsigned dev_major, dev_minor;
+};
+
+struct family {
+	const struct sysfs_root *root;
+	struct drive_namespace *ns;
+	size_t count;
+	struct member members[FAMILY_MAX];
+};
+
+static bool any_name(unused_arg const char *name) {
+	return true;
+}
+
+static const struct member *family_find(const struct family *f, const char *name) {
+	for (size_t i = 0; i < f->count; i++)
+		if (strcmp(f->members[i].name, name) == 0)
+			return &f->members[i];
+	return NULL;
+}
+
+static void family_add(struct family *f, const char *name) {
+	struct sysfs_block block;
+	struct member *m;
+
+	if (family_find(f, name))
+		return;
+	if (f->count == FAMILY_MAX || !sysfs_block_read(f->root, name, &block)) {
+		use_add(f->ns, USE_UNKNOWN, "%s could not be looked at", name);
+		return;
+	}
+	m = &f->members[f->count++];
+	str_copy(m->name, sizeof(m->name), name);
+	m->dev_major = block.dev_major;
+	m->dev_minor = block.dev_minor;
+}
+
+static size_t block_entries(const struct family *f, const char *name, const char *folder,
+	char (*names)[SYSFS_NAME_SIZE]) {
+	char dir[PATH_MAX];
+	size_t count;
+	bool cut;
+
+	snprintf(dir, sizeof(dir), "%s/class/block/%s/%s", f->root->sys, name, folder);
+	count = sysfs_list(dir, any_name, names, FAMILY_MAX, &cut);
+	if (cut)
+		use_add(f->ns, USE_UNKNOWN, "%s has too many relatives", name);
+	return count;
+}
+
+static void add_partitions(struct family *f, const char *name) {
+	char names[FAMILY_MAX][SYSFS_NAME_SIZE], number[16];
+	size_t count = block_entries(f, name, "", names);
+
+	for (size_t i = 0; i < count; i++) {
+		if (!sysfs_read(number, sizeof(number), "%s/class/block/%s/%s/partition",
+			    f->root->sys, name, names[i]))
+			continue;
+		family_add(f, names[i]);
+		use_add(f->ns, USE_PARTITION, "%s is a partition of %s", names[i], name);
+	}
+}
+
+static void add_holders(struct family *f, const char *name) {
+	char names[FAMILY_MAX][SYSFS_NAME_SIZE], dm[64];
+	size_t count = block_entries(f, name, "holders", names);
+
+	for (size_t i = 0; i < count; i++) {
+		family_add(f, names[i]);
+		if (sysfs_read(dm, sizeof(dm), "%s/class/block/%s/dm/name", f->root->sys, names[i]))
+			use_add(f->ns, USE_HOLDER, "%s is held by %s (%s)", name, names[i], dm);
+		else
+			use_add(f->ns, USE_HOLDER, "%s is held by %s", name, names[i]);
+	}
+}
+
+static void add_slaves(struct family *f, const char *name) {
+	char names[FAMILY_MAX][SYSFS_NAME_SIZE];
+	size_t count = block_entries(f, name, "slaves", names);
+
+	for (size_t i = 0; i < count; i++)
+		family_add(f, names[i]);
+}
+
+/* Upwards all that hangs on the disk, downwards only what carries it: a slave's other holders
+ * are not ours. */
+static void family_collect(struct family *f, const char *disk) {
+	size_t lower;
+
+	family_add(f, disk);
+	for (size_t i = 0; i < f->count; i++) {
+		add_partitions(f, f->members[i].name);
+		add_holders(f, f->members[i].name);
+	}
+	lower = f->count;
+	add_slaves(f, disk);
+	for (size_t i = lower; i < f->count; i++)
+		add_slaves(f, f->members[i].name);
+}
+
+/* --- mounts and swap ------------------------------------------------------------------------- */
+
+/* The kernel writes space, tab, newline and backslash as \ooo. */
+static void unescape(char *s) {
+	char *to = s;
+
+	for (; *s; s++) {
+		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] && s[3]) {
+			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
+			s += 3;
+		} else {
+			*to++ = *s;
+		}
+	}
+	*to = '\0';
+}
+
+/* A member named by a path, through links: "/dev/disk/by-id/…", "/dev/mapper/…". */
+static const struct member *family_by_path(const struct family *f, const char *path) {
+	char moved[PATH_MAX], canonical[PATH_MAX], name[SYSFS_NAME_SIZE];
+
+	if (strncmp(path, "/dev/", 5) != 0)
+		return NULL;
+	snprintf(moved, sizeof(moved), "%s/%s", f->root->dev, path + 5);
+	if (!realpath(moved, canonical) || !name_of_node(f->root, canonical, name))
+		return NULL;
+	return family_find(f, name);
+}
+
+static const struct member *family_by_number(
+	const struct family *f, unsigned dev_major, unsigned dev_minor) {
+	for (size_t i = 0; i < f->count; i++)
+		if (f->members[i].dev_major == dev_major && f->members[i].dev_minor == dev_minor)
+			return &f->members[i];
+	return NULL;
+}
+
+/* "36 35 259:2 / /srv rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw": btrfs and the like show a
+ * number of their own, so the source is looked at too. */
+static void check_mount(void *family, char *line) {
+	struct family *f = family;
+	unsigned dev_major, dev_minor;
+	const struct member *m;
+	char *source, *where, *rest;
+	int root_at = 0;
+
+	if (sscanf(line, "%*d %*d %u:%u %n", &dev_major, &dev_minor, &root_at) != 2 || !root_at)
+		return;
+	where = strchr(line + root_at, ' ');
+	rest = strstr(line, " - ");
+	source = rest ? strchr(rest + 3, ' ') : NULL;
+	if (!where || !source)
+		return;
+	*rest = '\0';
+	where++;
+	where[strcspn(where, " ")] = '\0';
+	source++;
+	source[strcspn(source, " \n")] = '\0';
+	unescape(where);
+	unescape(source);
+	m = family_by_number(f, dev_major, dev_minor);
+	if (!m)
+		m = family_by_path(f, source);
+	if (m)
+		use_add(f->ns, USE_MOUNT, "%s mounted on %s", m->name, where);
+}
+
+static void check_swap(void *family, char *line) {
+	struct family *f = family;
+	const struct member *m;
+
+	line[strcspn(line, " \t\n")] = '\0';
+	unescape(line);
+	m = family_by_path(f, line);
+	if (m)
+		use_add(f->ns, USE_SWAP, "swap on %s", m->name);
+}
+
+/* False when the file cannot be read to its end. */
+static bool each_line(const struct sysfs_root *root, const char *file,
+	void (*check)(void *arg, char *line), void *arg) {
+	char path[PATH_MAX];
+	auto_free char *line = NULL;
+	size_t size = 0;
+	FILE *in;
+	bool whole;
+
+	snprintf(path, sizeof(path), "%s/%s", root->proc, file);
+	in = fopen(path, "re");
+	if (!in)
+		return false;
+	for (int i = 0; i < MOUNT_LINES_MAX && getline(&line, &size, in) > 0; i++)
+		check(arg, line);
+	whole = feof(in) && !ferror(in);
+	fclose(in);
+	return whole;
+}
+
+void inuse_block(const struct sysfs_root *root, const char *name, struct drive_namespace *ns) {
+	struct sysfs_block block;
+	auto_free struct family *f = calloc(1, sizeof(*f));
+
+	if (!f || !sysfs_block_read(root, name, &block)) {
+		use_add(ns, USE_UNKNOWN, "%s is not in sysfs", name);
+		return;
+	}
+	ns->size_bytes = block.size_bytes;
+	ns->lba_bytes = block.lba_bytes;
+	ns->dev_major = block.dev_major;
+	ns->dev_minor = block.dev_minor;
+	ns->zoned = block.zoned;
+	f->root = root;
+	f->ns = ns;
+	family_collect(f, name);
+	if (!each_line(root, "self/mountinfo", check_mount, f))
+		use_add(ns, USE_UNKNOWN, "the mounts could not be read");
+	/* Not readable under hidepid; the exclusive open still finds those mounts. */
+	each_line(root, "1/mountinfo", check_mount, f);
+	if (!each_line(root, "swaps", check_swap, f) && errno != ENOENT)
+		use_add(ns, USE_UNKNOWN, "the swap areas could not be read");
+	if (block.zoned)
+		use_add(ns, USE_ZONED, "%s has host-managed zones", name);
+}
+
+/* --- files ----------------------------------------------------------------------------------- */
+
+struct file_check {
+	const char *path;
+	struct drive_namespace *ns;
+};
+
+static void check_file_swap(void *arg, char *line) {
+	const struct file_check *c = arg;
+
+	line[strcspn(line, " \t\n")] = '\0';
+	unescape(line);
+	if (strcmp(line, c->path) == 0)
+		use_add(c->ns, USE_SWAP, "it is a swap file");
+}
+
+static bool is_loop(const char *name) {
+	return strncmp(name, "loop", 4) == 0;
+}
+
+static void check_file_loops(const struct sysfs_root *root, const struct file_check *c) {
+	auto_free char(*names)[SYSFS_NAME_SIZE] = calloc(LOOPS_MAX, SYSFS_NAME_SIZE);
+	char dir[PATH_MAX], backing[PATH_MAX];
+	size_t count;
+	bool cut = true;
+
+	snprintf(dir, sizeof(dir), "%s/class/block", root->sys);
+	count = names ? sysfs_list(dir, is_loop, names, LOOPS_MAX, &cut) : 0;
+	if (cut)
+		use_add(c->ns, USE_UNKNOWN, "the loop devices could not all be looked at");
+	for (size_t i = 0; i < count; i++)
+		if (sysfs_read(
+			    backing, sizeof(backing), "%s/%s/loop/backing_file", dir, names[i]) &&
+			strcmp(backing, c->path) == 0)
+			use_add(c->ns, USE_HOLDER, "%s is made of it", names[i]);
+}
+
+void inuse_file(const struct sysfs_root *root, const char *path, struct drive_namespace *ns) {
+	struct file_check c = {.path = path, .ns = ns};
+	struct stat st;
+
+	if (lstat(path, &st) != 0) {
+		use_add(ns, USE_UNKNOWN, "the file could not be looked at");
+		return;
+	}
+	ns->size_bytes = (uint64_t)st.st_size;
+	each_line(root, "swaps", check_file_swap, &c);
+	check_file_loops(root, &c);
+}

@@ -1,0 +1,189 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <libnvme.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "priv/nvme.h"
+#include "priv/sysfs.h"
+
+#define STATUS_MASK 0x7ff /* code and type; DNR, more and retry delay stay out */
+#define STATUS_KEPT_MASK 0x7fff
+#define POWER_STATE_MASK 0x1fu /* the workload hint stands above */
+#define KELVIN_OFFSET 273
+
+/* --- errors ---------------------------------------------------------------------------------- */
+
+static const struct {
+	int status; /* type << 8 | code */
+	enum rc rc;
+	const char *words;
+} status_rules[] = {
+	{0x001, RC_UNSUPPORTED, "the drive does not know the command"},
+	{0x002, RC_REFUSED, "the drive refuses a field of the command"},
+	{0x01d, RC_REFUSED, "a sanitize operation is going on"},
+	{0x084, RC_REFUSED, "a format operation is going on"},
+	{0x109, RC_UNSUPPORTED, "the drive does not have the log page"},
+	{0x10d, RC_REFUSED, "the drive cannot save the feature"},
+	{0x10e, RC_REFUSED, "the drive does not let the feature be changed"},
+	{0x370, RC_UNAVAILABLE, "the controller is resetting or reconnecting"},
+	{0x371, RC_TIMEOUT, "the kernel gave the command up"},
+};
+
+static const struct {
+	int errnum;
+	enum rc rc;
+	const char *words;
+} errno_rules[] = {
+	{EACCES, RC_FORBIDDEN, "not permitted: needs root's files and CAP_SYS_ADMIN"},
+	{EPERM, RC_FORBIDDEN, "not permitted: needs root's files and CAP_SYS_ADMIN"},
+	{ENOENT, RC_NOT_FOUND, "the controller is gone"},
+	{ENODEV, RC_NOT_FOUND, "the controller is gone"},
+	{ENXIO, RC_NOT_FOUND, "the controller is gone"},
+	{EAGAIN, RC_UNAVAILABLE, "the controller is resetting or reconnecting"},
+	{EBUSY, RC_UNAVAILABLE, "the controller is busy"},
+	/* Not a signal: so the kernel says that it gave a command up. */
+	{EINTR, RC_TIMEOUT, "the kernel gave the command up"},
+	{ETIME, RC_TIMEOUT, "the kernel gave the command up"},
+	{ETIMEDOUT, RC_TIMEOUT, "the kernel gave the command up"},
+	{ENOTTY, RC_UNSUPPORTED, "the kernel does not know the request"},
+};
+
+static enum rc refused(int status, const char *what, struct err *err) {
+	enum rc rc = RC_REFUSED;
+	const char *words = nvme_status_to_string(status & STATUS_MASK, false);
+
+	for (size_t i = 0; i < array_len(status_rules); i++)
+		if (status_rules[i].status == (status & STATUS_MASK)) {
+			rc = status_rules[i].rc;
+			words = status_rules[i].words;
+		}
+	err_set(err, rc, "%s: %s (status 0x%x)", what, words, (unsigned)status);
+	if (err)
+		err->nvme_status = (uint16_t)(status & STATUS_KEPT_MASK);
+	return rc;
+}
+
+static enum rc failed(int errnum, const char *what, struct err *err) {
+	for (size_t i = 0; i < array_len(errno_rules); i++)
+		if (errno_rules[i].errnum == errnum)
+			return err_set(
+				err, errno_rules[i].rc, "%s: %s", what, errno_rules[i].words);
+	return err_errno(err, errnum, what);
+}
+
+/* libnvme's convention: 0, an NVMe status above it, or -1 with errno. */
+static enum rc outcome(int ret, const char *what, struct err *err) {
+	if (ret == 0)
+		return RC_OK;
+	return ret > 0 ? refused(ret, what, err) : failed(errno, what, err);
+}
+
+/* --- commands -------------------------------------------------------------------------------- */
+
+enum rc nvme_drive_open(const char *name, int *fd, struct err *err) {
+	/* It would take namespaces and paths as well. */
+	if (!sysfs_is_controller_name(name))
+		return err_set(err, RC_INVALID, "%s is not a controller", name);
+	*fd = nvme_open(name);
+	if (*fd < 0)
+		return failed(errno, name, err);
+	fcntl(*fd, F_SETFD, FD_CLOEXEC);
+	return RC_OK;
+}
+
+/* Whole pages, since drivers were seen to write one whatever the length said. */
+static void *page_new(void) {
+	void *page = aligned_alloc(NVME_IDENTIFY_BYTES, NVME_IDENTIFY_BYTES);
+
+	if (page)
+		memset(page, 0, NVME_IDENTIFY_BYTES);
+	return page;
+}
+
+enum rc nvme_drive_identify(int fd, struct drive_detail *out, struct err *err) {
+	auto_free uint8_t *page = page_new();
+
+	enum rc rc;
+
+	if (!page)
+		return err_set(err, RC_NOMEM, "no memory to identify a controller");
+	rc = outcome(nvme_identify_ctrl(fd, (void *)page), "Identify Controller", err);
+	return rc == RC_OK ? nvme_identify_decode(page, out, err) : rc;
+}
+
+/* The power management calls of libnvme 1.3 mix the workload hint into the state. */
+enum rc nvme_drive_power_get(int fd, int *state, struct err *err) {
+	uint32_t result = 0;
+	struct nvme_get_features_args args = {
+		.args_size = sizeof(args),
+		.fd = fd,
+		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
+		.sel = NVME_GET_FEATURES_SEL_CURRENT,
+		.fid = NVME_FEAT_FID_POWER_MGMT,
+		.result = &result,
+	};
+	enum rc rc = outcome(nvme_get_features(&args), "Get Features (power management)", err);
+
+	*state = (int)(result & POWER_STATE_MASK);
+	return rc;
+}
+
+enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
+	uint32_t result;
+	struct nvme_set_features_args args = {
+		.args_size = sizeof(args),
+		.fd = fd,
+		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
+		.cdw11 = (uint32_t)state & POWER_STATE_MASK,
+		.save = false,
+		.fid = NVME_FEAT_FID_POWER_MGMT,
+		.result = &result,
+	};
+
+	return outcome(nvme_set_features(&args), "Set Features (power management)", err);
+}
+
+enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {
+	auto_free uint8_t *page = page_new();
+	enum rc rc;
+
+	if (!page)
+		return err_set(err, RC_NOMEM, "no memory to read a log page");
+	rc = outcome(nvme_get_log_smart(fd, NVME_NSID_ALL, false, (void *)page),
+		"SMART / Health log", err);
+	if (rc != RC_OK)
+		return rc;
+	drive_health_decode(page, out);
+	out->read_ms = clock_wall_ms();
+	return RC_OK;
+}
+
+/* --- Identify Controller, NVM Express Base Specification 2.0 ------------------------------ */
+
+static uint16_t le16(const uint8_t *p) {
+	return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static int64_t celsius(uint16_t kelvin) {
+	return kelvin ? (int64_t)kelvin - KELVIN_OFFSET : NONE;
+}
+
+enum rc nvme_identify_decode(
+	const uint8_t identify[NVME_IDENTIFY_BYTES], struct drive_detail *out, struct err *err) {
+	bool thermal_management = identify[322] & 1;
+
+	out->vendor_id = le16(identify);
+	out->cntlid = le16(identify + 78);
+	out->apst_supported = identify[265] & 1;
+	out->warning_c = celsius(le16(identify + 266));
+	out->critical_c = celsius(le16(identify + 268));
+	out->tmt_min_c = thermal_management ? celsius(le16(identify + 324)) : NONE;
+	out->tmt_max_c = thermal_management ? celsius(le16(identify + 326)) : NONE;
+	out->volatile_write_cache = identify[525] & 1;
+	out->scale = 1;
+	str_copy_padded(
+		out->subsystem_nqn, sizeof(out->subsystem_nqn), (const char *)identify + 768, 256);
+	return power_table_decode(identify, &out->power, err);
+}

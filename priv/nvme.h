@@ -1,0 +1,29 @@
+/*
+ * Admin commands to one controller, by libnvme. Every function may block for as long as the
+ * kernel's admin time-out (60 s and more): call from a lane. Errors of libnvme, errno or NVMe
+ * status alike, become enum rc in one place; err.nvme_status keeps the status with DNR.
+ */
+#ifndef DRIVEWATT_PRIV_NVME_H
+#define DRIVEWATT_PRIV_NVME_H
+
+#include <stdint.h>
+
+#include "model/drive.h"
+
+/* name: the bare "nvme3". The descriptor is the caller's to close. */
+enum rc must_check nvme_drive_open(const char *name, int *fd, struct err *err);
+
+/* Identify Controller into all of out but the namespaces. */
+enum rc must_check nvme_drive_identify(int fd, struct drive_detail *out, struct err *err);
+/* Get Features 02h, current: the state alone, without the workload hint. */
+enum rc must_check nvme_drive_power_get(int fd, int *state, struct err *err);
+/* Set Features 02h, not saved. */
+enum rc must_check nvme_drive_power_set(int fd, int state, struct err *err);
+/* Log page 02h of the whole controller. */
+enum rc must_check nvme_drive_smart(int fd, struct drive_health *out, struct err *err);
+
+/* Pure: what nvme_drive_identify makes of the 4096 bytes. */
+enum rc must_check nvme_identify_decode(
+	const uint8_t identify[NVME_IDENTIFY_BYTES], struct drive_detail *out, struct err *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* Configured targets: plain block devices and files, which have no power states. */
+#ifndef DRIVEWATT_PRIV_TARGET_H
+#define DRIVEWATT_PRIV_TARGET_H
+
+#include "priv/protocol.h"
+#include "priv/sysfs.h"
+
+/*
+ * Looks at the index-th target. Its serial is the device's own (serial, else world-wide name), or
+ * for files and devices without one the first 20 characters of a hash of the path.
+ */
+enum rc must_check target_read(const struct sysfs_root *root, const char *path, unsigned index,
+	struct priv_found *out, struct err *err);
+
+#endif
