@@ -1,0 +1,37 @@
+import os
+import sys
+
+import pytest
+
+sys.path.insert(0, os.path.dirname(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
+
+from service import Service  # noqa: E402
+
+
+@pytest.fixture
+def start():
+    """Starts daemons with the given flags; all are stopped and checked at the end."""
+    services = []
+
+    def make(*flags, **kwargs):
+        service = Service(*flags, **kwargs)
+        services.append(service)
+        return service.start()
+
+    yield make
+    failures = []
+    for service in services:
+        try:
+            service.close()
+        except AssertionError as e:
+            failures.append(str(e))
+    assert not failures, "\n".join(failures)
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """One daemon with four simulated drives, shared by the tests of a module."""
+    service = Service("--simulate", "4").start()
+    yield service
+    service.close()
