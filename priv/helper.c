@@ -122,27 +122,24 @@ static void drive_op_run(struct lane_op *op) {
 	drives_op(&o->helper->drives, &o->request, &o->reply);
 }
 
-/* Late news of the power state are wanted, see protocol.h. */
-static void drive_op_finish(struct lane_op *op, bool late) {
+static void drive_op_finish(struct lane_op *op, unused_arg bool late) {
 	const struct drive_op *o = (const struct drive_op *)op;
 
-	if (!late || o->request.verb == PRIV_VERB_POWER_GET ||
-		o->request.verb == PRIV_VERB_POWER_SET)
-		answer(o->helper->sock, PRIV_DRIVE_REPLY, o->seq, &o->reply);
+	answer(o->helper->sock, PRIV_DRIVE_REPLY, o->seq, &o->reply);
 }
 
 static void answer_failed(
-	const struct helper *h, uint64_t seq, uint32_t verb, enum rc rc, const char *msg) {
-	struct priv_drive_reply reply = {.rc = (int32_t)rc, .verb = verb, .power_state = -1};
-
-	str_copy(reply.msg, sizeof(reply.msg), msg);
-	answer(h->sock, PRIV_DRIVE_REPLY, seq, &reply);
+	const struct helper *h, uint64_t seq, struct priv_drive_reply *reply, const char *msg) {
+	reply->power_state = -1;
+	str_copy(reply->msg, sizeof(reply->msg), msg);
+	answer(h->sock, PRIV_DRIVE_REPLY, seq, reply);
 }
 
 static void drive_op_overdue(struct lane_op *op, bool begun) {
 	const struct drive_op *o = (const struct drive_op *)op;
+	struct priv_drive_reply reply = {.rc = RC_TIMEOUT, .verb = o->request.verb, .more = begun};
 
-	answer_failed(o->helper, o->seq, o->request.verb, RC_TIMEOUT,
+	answer_failed(o->helper, o->seq, &reply,
 		begun ? "the drive has not answered in time"
 		      : "not sent: the drive has not answered an earlier command");
 }
@@ -177,10 +174,13 @@ static enum rc submit_drive_op(
 
 static void on_drive_op(struct helper *h, uint64_t seq, const void *body) {
 	const struct priv_drive_op *request = body;
+	struct priv_drive_reply reply = {.verb = request->verb};
 	struct err err = {0};
 
-	if (submit_drive_op(h, seq, request, &err) != RC_OK)
-		answer_failed(h, seq, request->verb, err.rc, err.msg);
+	if (submit_drive_op(h, seq, request, &err) == RC_OK)
+		return;
+	reply.rc = (int32_t)err.rc;
+	answer_failed(h, seq, &reply, err.msg);
 }
 
 /* --- runs --------------------------------------------------------------------------------------

@@ -219,8 +219,8 @@ static enum rc check_drive_reply(const void *body, struct err *err) {
 		return bad(err, "rc");
 	if (r->verb >= PRIV_VERB_COUNT_)
 		return bad(err, "verb");
-	if (!IS_TEXT(r->msg))
-		return bad(err, "msg");
+	if (!IS_TEXT(r->msg) || r->more > (r->rc == RC_TIMEOUT))
+		return bad(err, "msg or more");
 	if (r->power_state < -1 || r->power_state >= POWER_STATES_MAX)
 		return bad(err, "power_state");
 	if (r->verb == PRIV_VERB_IDENTIFY && r->rc == RC_OK)

@@ -22,8 +22,7 @@
 enum priv_type {
 	/* requests */
 	PRIV_ENUMERATE = 1, /* → PRIV_FOUND … PRIV_ENUMERATED */
-	PRIV_DRIVE_OP,      /* → PRIV_DRIVE_REPLY; when overdue one with RC_TIMEOUT, and for POWER_GET
-	                       and POWER_SET a second one, same seq, should the drive still answer */
+	PRIV_DRIVE_OP,      /* → PRIV_DRIVE_REPLY, see there for a second one */
 	PRIV_RUN_START,     /* → PRIV_RUN_STARTED, later PRIV_RUN_EXITED */
 	PRIV_RUN_STOP,      /* no answer of its own: PRIV_RUN_EXITED comes */
 	PRIV_RUN_FORGET,    /* removes the run's directory; no answer */
@@ -51,7 +50,7 @@ struct priv_drive_ref {
 	uint8_t kind;              /* enum drive_kind: DRIVE_NVME, DRIVE_BLOCK or DRIVE_FILE, and
 				      DRIVE_SIMULATED for runs only */
 	char name[PRIV_NAME_SIZE]; /* "nvme3"; "t0" for the n-th configured target; "sim07", whose
-	                              socket is "<sim_dir>/sim07.sock" */
+				      socket is "<sim_dir>/sim07.sock" */
 	char serial[21];
 };
 
@@ -90,6 +89,8 @@ struct priv_drive_reply {
 		       (capability missing); RC_NOT_FOUND (gone); RC_IO … */
 	uint32_t verb;
 	uint16_t nvme_status; /* as ret & 0x7fff of the ioctl */
+	uint8_t more; /* with RC_TIMEOUT: the command goes on, and a second reply of the same seq
+			 comes should the drive still answer */
 	char msg[160];
 	int32_t power_state; /* POWER_GET, POWER_SET: what was read back */
 	union {
@@ -111,7 +112,7 @@ struct priv_run_start {
 	struct workload workload;
 	uint32_t runtime_s, ramp_s;
 	uint64_t max_write_bytes; /* per drive, ramp included; mixed patterns end when reads and
-	                             writes together reach it; 0 no limit */
+				     writes together reach it; 0 no limit */
 	uint8_t override_signature;
 	uint16_t target_count;
 	struct priv_run_target targets[RUN_MAX_DRIVES];
