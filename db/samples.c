@@ -2,6 +2,7 @@
 
 #include "db/pack.h"
 #include "db/sqlite.h"
+#include "db/ticks.h"
 
 /* --- series ----------------------------------------------------------------------------------- */
 
@@ -130,16 +131,11 @@ static enum rc search_tick(
 	return RC_OK;
 }
 
-/* Only ticks that end before to_ms plus the longest tick can begin before to_ms. */
 enum rc db_tick_each(struct db_conn *c, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	bool (*visit)(void *arg, const struct sample *s, const char *boot_id), void *arg,
 	struct err *err) {
 	const struct search find = {series_id, from_ms, to_ms, visit, arg};
-	auto_stmt struct stmt *st = stmt_get(c,
-		"SELECT boot_id, samples FROM tick WHERE id IN"
-		" (SELECT id FROM tick WHERE to_ms >= $1 AND from_ms < $2"
-		" AND to_ms < $2 + (SELECT coalesce(max(to_ms - from_ms), 0) FROM tick))"
-		" ORDER BY id");
+	auto_stmt struct stmt *st = stmt_get(c, TICKS_IN_RANGE);
 	enum rc rc;
 	bool row, more = true;
 	stmt_int(st, 1, from_ms);
