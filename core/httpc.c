@@ -1,0 +1,522 @@
+#include "core/httpc.h"
+
+#include <curl/curl.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <uthash.h>
+#include <utlist.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "base/secret.h"
+#include "base/thread.h"
+
+#define KEY_SIZE 64
+#define POLL_MS 60000 /* only a bound: work wakes the thread */
+#define SHA256_BYTES 32
+
+/* One request and its answer so far. */
+struct transfer {
+	struct transfer *next;                                     /* in the peer's queue */
+	char *method, *url, *username, *password, *body, *ca_file; /* owned */
+	enum bmc_tls tls;
+	bool allow_plaintext;
+	uint8_t pin[SHA256_BYTES];
+	long connect_ms, total_ms;
+	httpc_fn *fn;
+	void *arg;
+	struct buf answer;
+	bool pin_differs;
+};
+
+/* Under the client's lock, but for easy, headers and running's inside, which are the thread's. */
+struct peer {
+	char key[KEY_SIZE];
+	CURL *easy; /* kept between requests, and with it what libcurl knows of the peer */
+	struct curl_slist *headers;
+	struct transfer *running;
+	struct transfer *queue; /* first to run first */
+	unsigned queued;
+	bool forgotten; /* freed once idle */
+	UT_hash_handle hh;
+};
+
+struct httpc {
+	CURLM *multi;
+	pthread_t thread;
+	bool started;
+	unsigned max_peers, queue_per_peer;
+	pthread_mutex_t lock; /* guards what follows */
+	bool stopping;
+	struct peer *peers;
+};
+
+/* --- transfers --- */
+
+static char *copy(const char *s, bool *failed) {
+	char *c = s ? strdup(s) : NULL;
+	*failed |= s && !c;
+	return c;
+}
+
+static void transfer_free(struct transfer *t) {
+	if (!t)
+		return;
+	if (t->password)
+		secret_wipe(t->password, strlen(t->password));
+	free(t->password);
+	free(t->username);
+	free(t->method);
+	free(t->url);
+	free(t->body);
+	free(t->ca_file);
+	buf_release(&t->answer);
+	free(t);
+}
+
+static int hex_digit(char c) {
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static bool take_pin(const char *hex, uint8_t out[SHA256_BYTES]) {
+	for (size_t i = 0; hex && i < SHA256_BYTES; i++) {
+		int high = hex_digit(hex[2 * i]), low = high < 0 ? -1 : hex_digit(hex[2 * i + 1]);
+		if (low < 0)
+			return false;
+		out[i] = (uint8_t)(high << 4 | low);
+	}
+	return hex && !hex[2 * SHA256_BYTES];
+}
+
+static enum rc check(const struct httpc_request *r, struct err *err) {
+	bool https = strncmp(r->url, "https://", 8) == 0;
+	bool http = strncmp(r->url, "http://", 7) == 0;
+	if (!https && !(http && r->allow_plaintext))
+		return err_set(err, RC_INVALID, "the URL must begin with https://");
+	if (r->connect_ms <= 0 || r->total_ms <= 0 || !r->max_bytes)
+		return err_set(err, RC_INVALID, "a request needs its time-outs and size limit");
+	return RC_OK;
+}
+
+static struct transfer *transfer_new(
+	const struct httpc_request *r, httpc_fn *fn, void *arg, struct err *err) {
+	if (check(r, err))
+		return NULL;
+	struct transfer *t = calloc(1, sizeof(*t));
+	bool failed = !t;
+	if (t) {
+		*t = (struct transfer){
+			.method = copy(r->method, &failed),
+			.url = copy(r->url, &failed),
+			.username = copy(r->username, &failed),
+			.password = copy(r->password, &failed),
+			.body = copy(r->body, &failed),
+			.ca_file = copy(r->ca_file, &failed),
+			.tls = r->tls,
+			.allow_plaintext = r->allow_plaintext,
+			.connect_ms = (long)r->connect_ms,
+			.total_ms = (long)r->total_ms,
+			.fn = fn,
+			.arg = arg,
+		};
+		buf_init(&t->answer, r->max_bytes);
+	}
+	if (failed)
+		err_set(err, RC_NOMEM, "no memory for a request");
+	else if (r->tls == BMC_TLS_PIN && !take_pin(r->fingerprint_sha256, t->pin))
+		failed = err_set(err, RC_INVALID, "the fingerprint must be 64 hexadecimal digits");
+	if (!failed)
+		return t;
+	transfer_free(t);
+	return NULL;
+}
+
+/* --- libcurl's callbacks, in the client's thread --- */
+
+static size_t on_body(char *data, size_t size, size_t n, void *arg) {
+	struct transfer *t = arg;
+	buf_add(&t->answer, data, size * n);
+	return t->answer.failed ? 0 : size * n;
+}
+
+/* Compares the certificate's fingerprint. */
+static bool certificate_fits(CURL *easy, const uint8_t pin[SHA256_BYTES]) {
+	struct curl_tlssessioninfo *tls = NULL;
+	if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &tls) || !tls || !tls->internals)
+		return false;
+	X509 *certificate = SSL_get1_peer_certificate(tls->internals);
+	uint8_t digest[EVP_MAX_MD_SIZE];
+	unsigned len = 0;
+	bool fits = certificate && X509_digest(certificate, EVP_sha256(), digest, &len) &&
+		len == SHA256_BYTES && memcmp(digest, pin, SHA256_BYTES) == 0;
+	X509_free(certificate);
+	return fits;
+}
+
+/* The last moment before a request with its credentials goes out, on new connections and kept ones
+ * alike. */
+static int on_connected(void *arg, char *peer_ip unused_arg, char *own_ip unused_arg,
+	int peer_port unused_arg, int own_port unused_arg) {
+	struct peer *p = arg;
+	struct transfer *t = p->running;
+	bool plain = strncmp(t->url, "http://", 7) == 0;
+	t->pin_differs = t->tls == BMC_TLS_PIN && !plain && !certificate_fits(p->easy, t->pin);
+	return t->pin_differs ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
+/* --- one request --- */
+
+static void set_tls(CURL *easy, const struct transfer *t) {
+	bool by_authority = t->tls == BMC_TLS_CA;
+	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, by_authority ? 1L : 0L);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, by_authority ? 2L : 0L);
+	if (by_authority && t->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, t->ca_file);
+}
+
+static void set_credentials(CURL *easy, const struct transfer *t) {
+	if (!t->username)
+		return;
+	curl_easy_setopt(easy, CURLOPT_HTTPAUTH, CURLAUTH_BASIC);
+	curl_easy_setopt(easy, CURLOPT_USERNAME, t->username);
+	curl_easy_setopt(easy, CURLOPT_PASSWORD, t->password ? t->password : "");
+}
+
+static void set_method(CURL *easy, const struct transfer *t) {
+	if (t->body)
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, t->body);
+	if (t->body || strcmp(t->method, "GET") != 0)
+		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, t->method);
+}
+
+static bool make_headers(struct peer *p) {
+	static const char *const headers[] = {
+		"Accept: application/json", "OData-Version: 4.0", "Content-Type: application/json"};
+	for (size_t i = 0; i < array_len(headers); i++) {
+		struct curl_slist *longer = curl_slist_append(p->headers, headers[i]);
+		if (!longer)
+			return false;
+		p->headers = longer;
+	}
+	return true;
+}
+
+static bool prepare(struct peer *p) {
+	const struct transfer *t = p->running;
+	if (!p->easy)
+		p->easy = curl_easy_init();
+	if (!p->easy || (!p->headers && !make_headers(p)))
+		return false;
+	curl_easy_reset(p->easy);
+	curl_easy_setopt(p->easy, CURLOPT_URL, t->url);
+	curl_easy_setopt(p->easy, CURLOPT_PRIVATE, p);
+	curl_easy_setopt(
+		p->easy, CURLOPT_PROTOCOLS_STR, t->allow_plaintext ? "https,http" : "https");
+	curl_easy_setopt(p->easy, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(p->easy, CURLOPT_PROXY, "");
+	curl_easy_setopt(p->easy, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(p->easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
+	curl_easy_setopt(p->easy, CURLOPT_USERAGENT, "drivewatt");
+	curl_easy_setopt(p->easy, CURLOPT_HTTPHEADER, p->headers);
+	curl_easy_setopt(p->easy, CURLOPT_CONNECTTIMEOUT_MS, t->connect_ms);
+	curl_easy_setopt(p->easy, CURLOPT_TIMEOUT_MS, t->total_ms);
+	curl_easy_setopt(p->easy, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(p->easy, CURLOPT_PREREQFUNCTION, on_connected);
+	curl_easy_setopt(p->easy, CURLOPT_PREREQDATA, p);
+	set_tls(p->easy, t);
+	set_credentials(p->easy, t);
+	set_method(p->easy, t);
+	return true;
+}
+
+/* --- how it ended --- */
+
+static enum rc rc_of(CURLcode code) {
+	static const struct {
+		CURLcode code;
+		enum rc rc;
+	} map[] = {
+		{CURLE_OK, RC_OK},
+		{CURLE_OPERATION_TIMEDOUT, RC_TIMEOUT},
+		{CURLE_COULDNT_RESOLVE_HOST, RC_UNAVAILABLE},
+		{CURLE_COULDNT_CONNECT, RC_UNAVAILABLE},
+		{CURLE_SSL_CONNECT_ERROR, RC_UNAVAILABLE},
+		{CURLE_GOT_NOTHING, RC_UNAVAILABLE},
+		{CURLE_SEND_ERROR, RC_UNAVAILABLE},
+		{CURLE_RECV_ERROR, RC_UNAVAILABLE},
+		{CURLE_PEER_FAILED_VERIFICATION, RC_FORBIDDEN},
+		{CURLE_SSL_CACERT_BADFILE, RC_FORBIDDEN},
+		{CURLE_PARTIAL_FILE, RC_CORRUPT},
+		{CURLE_WEIRD_SERVER_REPLY, RC_CORRUPT},
+		{CURLE_UNSUPPORTED_PROTOCOL, RC_INVALID},
+		{CURLE_URL_MALFORMAT, RC_INVALID},
+		{CURLE_OUT_OF_MEMORY, RC_NOMEM},
+	};
+	for (size_t i = 0; i < array_len(map); i++) {
+		if (map[i].code == code)
+			return map[i].rc;
+	}
+	return RC_IO;
+}
+
+static void judge(const struct transfer *t, CURLcode code, struct httpc_response *r) {
+	if (t->pin_differs)
+		r->rc = err_set(&r->err, RC_FORBIDDEN, "the certificate is not the pinned one");
+	else if (t->answer.failed)
+		r->rc = buf_status(&t->answer, &r->err);
+	else if (code)
+		r->rc = err_set(&r->err, rc_of(code), "%s", curl_easy_strerror(code));
+}
+
+static void take_header(CURL *easy, const char *name, char *out, size_t size) {
+	struct curl_header *h;
+	if (!curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &h))
+		str_copy(out, size, h->value);
+}
+
+static void take_answer(CURL *easy, const struct transfer *t, struct httpc_response *r) {
+	long status = 0;
+	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	r->status = (int)status;
+	r->body = buf_str(&t->answer);
+	r->length = t->answer.len;
+	take_header(easy, "Content-Type", r->content_type, sizeof(r->content_type));
+	take_header(easy, "Location", r->location, sizeof(r->location));
+	take_header(easy, "ETag", r->etag, sizeof(r->etag));
+}
+
+static void answer(struct transfer *t, struct httpc_response *r) {
+	r->done_mono_ns = clock_mono_ns();
+	r->done_wall_ms = clock_wall_ms();
+	if (!r->body)
+		r->body = "";
+	t->fn(t->arg, r);
+	transfer_free(t);
+}
+
+static void answer_failed(struct transfer *t, enum rc rc, const char *msg) {
+	struct httpc_response r = {.rc = rc};
+	err_set(&r.err, rc, "%s", msg);
+	answer(t, &r);
+}
+
+/* --- peers --- */
+
+static struct peer *peer_get(struct httpc *h, const char *key) {
+	struct peer *p;
+	HASH_FIND_STR(h->peers, key, p);
+	if (p || HASH_COUNT(h->peers) >= h->max_peers)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	str_copy(p->key, sizeof(p->key), key);
+	HASH_ADD_STR(h->peers, key, p);
+	return p;
+}
+
+static void peer_free(struct httpc *h, struct peer *p) {
+	HASH_DEL(h->peers, p);
+	curl_easy_cleanup(p->easy);
+	curl_slist_free_all(p->headers);
+	free(p);
+}
+
+/* Under the lock: the queue's first, when nothing runs. */
+static struct transfer *next_to_run(struct peer *p) {
+	struct transfer *t = p->queue;
+	if (p->running || !t)
+		return NULL;
+	LL_DELETE(p->queue, t);
+	p->queued--;
+	p->running = t;
+	return t;
+}
+
+/* --- the thread --- */
+
+static void start(struct httpc *h, struct peer *p) {
+	if (prepare(p) && !curl_multi_add_handle(h->multi, p->easy))
+		return;
+	struct transfer *t = p->running;
+	pthread_mutex_lock(&h->lock);
+	p->running = NULL;
+	pthread_mutex_unlock(&h->lock);
+	answer_failed(t, RC_NOMEM, "no memory for a request");
+}
+
+/* The first idle peer that has something to do, or NULL. Forgotten ones are freed on the way. */
+static struct peer *take_ready(struct httpc *h) {
+	struct peer *p, *tmp, *ready = NULL;
+	pthread_mutex_lock(&h->lock);
+	HASH_ITER (hh, h->peers, p, tmp) {
+		if (next_to_run(p)) {
+			ready = p;
+			break;
+		}
+		if (p->forgotten && !p->running)
+			peer_free(h, p);
+	}
+	pthread_mutex_unlock(&h->lock);
+	return ready;
+}
+
+static void finish(struct httpc *h, CURL *easy, CURLcode code) {
+	struct peer *p = NULL;
+	struct httpc_response r = {0};
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, &p);
+	struct transfer *t = p->running;
+	judge(t, code, &r);
+	if (!r.rc)
+		take_answer(easy, t, &r);
+	curl_multi_remove_handle(h->multi, easy);
+	pthread_mutex_lock(&h->lock);
+	p->running = NULL;
+	pthread_mutex_unlock(&h->lock);
+	answer(t, &r);
+}
+
+/* True when something ended: what waited for it may go on. */
+static bool finish_all(struct httpc *h) {
+	CURLMsg *msg;
+	int left;
+	bool some = false;
+	while ((msg = curl_multi_info_read(h->multi, &left))) {
+		if (msg->msg != CURLMSG_DONE)
+			continue;
+		finish(h, msg->easy_handle, msg->data.result);
+		some = true;
+	}
+	return some;
+}
+
+static bool is_stopping(struct httpc *h) {
+	pthread_mutex_lock(&h->lock);
+	bool stopping = h->stopping;
+	pthread_mutex_unlock(&h->lock);
+	return stopping;
+}
+
+static void *run(void *arg) {
+	struct httpc *h = arg;
+	while (!is_stopping(h)) {
+		struct peer *p;
+		int running;
+		while ((p = take_ready(h)))
+			start(h, p);
+		curl_multi_perform(h->multi, &running);
+		if (!finish_all(h))
+			curl_multi_poll(h->multi, NULL, 0, POLL_MS, NULL);
+	}
+	return NULL;
+}
+
+/* --- callers --- */
+
+struct httpc *httpc_new(unsigned max_peers, unsigned queue_per_peer, struct err *err) {
+	struct httpc *h = calloc(1, sizeof(*h));
+	if (!h) {
+		err_set(err, RC_NOMEM, "no memory for the HTTP client");
+		return NULL;
+	}
+	h->max_peers = max_peers;
+	h->queue_per_peer = queue_per_peer;
+	pthread_mutex_init(&h->lock, NULL);
+	if (curl_global_init(CURL_GLOBAL_DEFAULT) || !(h->multi = curl_multi_init())) {
+		err_set(err, RC_NOMEM, "libcurl does not start");
+		goto fail;
+	}
+	if (thread_start(&h->thread, "httpc", run, h, err))
+		goto fail;
+	h->started = true;
+	return h;
+fail:
+	httpc_free(h);
+	return NULL;
+}
+
+static void stop(struct httpc *h) {
+	pthread_mutex_lock(&h->lock);
+	h->stopping = true;
+	pthread_mutex_unlock(&h->lock);
+	curl_multi_wakeup(h->multi);
+	pthread_join(h->thread, NULL);
+}
+
+static void cancel(struct httpc *h, struct peer *p) {
+	struct transfer *t, *tmp;
+	if (p->running) {
+		curl_multi_remove_handle(h->multi, p->easy);
+		answer_failed(p->running, RC_CANCELLED, "the HTTP client ends");
+	}
+	LL_FOREACH_SAFE(p->queue, t, tmp)
+	answer_failed(t, RC_CANCELLED, "the HTTP client ends");
+	peer_free(h, p);
+}
+
+void httpc_free(struct httpc *h) {
+	if (!h)
+		return;
+	struct peer *p, *tmp;
+	if (h->started)
+		stop(h);
+	HASH_ITER (hh, h->peers, p, tmp)
+		cancel(h, p);
+	if (h->multi)
+		curl_multi_cleanup(h->multi);
+	curl_global_cleanup();
+	pthread_mutex_destroy(&h->lock);
+	free(h);
+}
+
+/* Under the lock. */
+static enum rc enqueue(struct httpc *h, const char *key, struct transfer *t, struct err *err) {
+	if (h->stopping)
+		return err_set(err, RC_CANCELLED, "the HTTP client ends");
+	struct peer *p = peer_get(h, key);
+	if (!p)
+		return err_set(err, RC_FULL, "the HTTP client has %u peers", h->max_peers);
+	if (p->queued >= h->queue_per_peer)
+		return err_set(err, RC_FULL, "%u requests wait for %s", p->queued, key);
+	LL_APPEND(p->queue, t);
+	p->queued++;
+	p->forgotten = false;
+	return RC_OK;
+}
+
+enum rc httpc_send(struct httpc *h, const char *key, const struct httpc_request *r, httpc_fn *fn,
+	void *arg, struct err *err) {
+	if (strlen(key) >= KEY_SIZE)
+		return err_set(err, RC_INVALID, "the peer's name is too long");
+	struct err why = {0};
+	struct transfer *t = transfer_new(r, fn, arg, &why);
+	if (!t)
+		return err_set(err, why.rc, "%s", why.msg);
+	pthread_mutex_lock(&h->lock);
+	enum rc rc = enqueue(h, key, t, err);
+	pthread_mutex_unlock(&h->lock);
+	if (rc)
+		transfer_free(t);
+	else
+		curl_multi_wakeup(h->multi);
+	return rc;
+}
+
+void httpc_forget(struct httpc *h, const char *key) {
+	struct peer *p;
+	pthread_mutex_lock(&h->lock);
+	HASH_FIND_STR(h->peers, key, p);
+	if (p)
+		p->forgotten = true;
+	pthread_mutex_unlock(&h->lock);
+	curl_multi_wakeup(h->multi);
+}
