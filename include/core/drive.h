@@ -14,6 +14,7 @@
 
 #define DRIVES_MAX 1024
 #define DRIVE_MAX_WAITERS 2
+#define DRIVE_MAX_COMMANDS 6 /* sent to one drive and not yet answered, late ones included */
 
 enum drive_verb { DRIVE_IDENTIFY, DRIVE_POWER_GET, DRIVE_POWER_SET, DRIVE_SMART };
 
@@ -27,8 +28,9 @@ struct drive_reply {
 };
 typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
 
-/* A kind of target. submit answers RC_OK when fn will be called (exactly once, and perhaps once
- * more with late set), from a thread of the target's own; it never blocks. */
+/* A kind of target. submit answers RC_OK when fn will be called exactly once, from a thread of the
+ * target's own; it never blocks. A target that answers RC_TIMEOUT by itself calls fn once more,
+ * with late set, when the answer or its loss is known. */
 struct drive_target_ops {
 	enum rc (*submit)(void *source, const struct drive *d, enum drive_verb verb,
 		int power_state, drive_reply_fn *fn, void *arg, struct err *err);
@@ -61,10 +63,16 @@ struct drives_config {
 	const char *host_id;
 };
 
-/* jobs runs completions that touch the store. */
+/* jobs runs completions that touch the store. energy NULL: no samples. */
 struct drives *drives_new(const struct drives_config *config, struct db *control,
 	struct events *events, struct energy *energy, struct timers *timers, struct pool *jobs,
 	struct err *err);
+/* No more commands, scans or readings. Afterwards the sources may be ended; answers that still
+ * come are taken in. */
+void drives_stop(struct drives *ds);
+/* After drives_stop and the sources' end: waits until every completion and watcher has run. */
+void drives_drain(struct drives *ds);
+/* After drives_drain. NULL is fine. */
 void drives_free(struct drives *ds);
 /* At most 4, before drives_start. */
 enum rc must_check drives_add_source(
@@ -85,7 +93,6 @@ enum rc must_check drives_watch(struct drives *ds,
 
 /* Version of the whole list: changes with anything that drives_each would show. Never blocks. */
 uint64_t drives_version(struct drives *ds);
-/* Version of all that is configured (labels, claims of any drive). */
 size_t drives_count(struct drives *ds);
 /* Why there are no drives, or not all: "" fine. */
 void drives_reason(struct drives *ds, char *out, size_t size);
@@ -96,7 +103,7 @@ void drives_each(struct drives *ds, const char *after,
 /* RC_NOT_FOUND. labels (512 bytes) and detail may be NULL. Never blocks on a drive. */
 enum rc must_check drives_get(struct drives *ds, const char *id, struct drive *out, char *labels,
 	struct drive_detail *detail, struct err *err);
-/* The table alone, without copying the detail. */
+/* The table alone, without copying the detail; RC_UNAVAILABLE until the drive was identified. */
 enum rc must_check drives_table(
 	struct drives *ds, const char *id, struct power_table *out, struct err *err);
 /* The last SMART reading; RC_UNAVAILABLE when there was none. */
@@ -113,8 +120,9 @@ enum rc must_check drives_observed(
 
 /* Asks the drive; on RC_OK fn is called exactly once, in a jobs thread, at most timeout_ms
  * later; the registry has taken the answer in before. A late answer only updates the registry.
- * RC_FULL when DRIVE_MAX_WAITERS already wait (internal = true is not counted),
- * RC_NOT_FOUND, RC_UNAVAILABLE (gone). Never blocks. */
+ * RC_FULL when DRIVE_MAX_WAITERS already wait (internal = true is not counted) or
+ * DRIVE_MAX_COMMANDS are unanswered, RC_NOT_FOUND, RC_UNAVAILABLE (gone). When the jobs' queue is
+ * full fn hears RC_FULL, at once and in the answering thread. fn may be NULL. Never blocks. */
 enum rc must_check drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
 	int power_state, bool internal, drive_reply_fn *fn, void *arg, struct err *err);
 

@@ -1,0 +1,235 @@
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/parse.h"
+#include "core/drive/registry.h"
+
+/* --- identity --- */
+
+/* Never the kernel's name. The address helps only where two drives claim to be the same one. */
+static void make_id(const struct drive_found *f, bool with_address, char id[DRIVE_ID_SIZE]) {
+	char cntlid[8] = "";
+	if (f->cntlid_matters)
+		snprintf(cntlid, sizeof(cntlid), "%u", f->cntlid);
+	const char *parts[] = {f->subsystem_nqn, f->drive.serial, f->drive.model, cntlid,
+		f->drive.address, f->drive.name};
+	id_hash(parts, with_address ? array_len(parts) : 4, id);
+}
+
+static bool is_other(const struct source *s, const struct entry *e, const struct drive_found *f) {
+	if (e->source != s)
+		return e->d.state != DRIVE_GONE;
+	return e->scan == s->scan && strcmp(e->d.name, f->drive.name) != 0;
+}
+
+static struct entry *find_or_insert(struct source *s, const struct drive_found *f) {
+	char id[DRIVE_ID_SIZE];
+	make_id(f, false, id);
+	struct entry *e = registry_find(s->ds, id);
+	if (e && is_other(s, e, f)) {
+		make_id(f, true, id);
+		e = registry_find(s->ds, id);
+	}
+	if (!e)
+		e = registry_insert(s->ds, id);
+	if (e)
+		e->source = s;
+	return e;
+}
+
+/* --- found --- */
+
+static void copy_identity(struct drive *d, const struct drive *found) {
+	str_copy(d->name, sizeof(d->name), found->name);
+	str_copy(d->model, sizeof(d->model), found->model);
+	str_copy(d->serial, sizeof(d->serial), found->serial);
+	str_copy(d->firmware, sizeof(d->firmware), found->firmware);
+	str_copy(d->transport, sizeof(d->transport), found->transport);
+	str_copy(d->address, sizeof(d->address), found->address);
+	d->kind = found->kind;
+	d->numa_node = found->numa_node;
+	d->capacity_bytes = found->capacity_bytes;
+}
+
+/* A drive that was away, was reset, or changed its name or firmware is asked again who it is. */
+static bool must_identify(const struct entry *e, const struct drive_found *f) {
+	return !e->detail || e->d.state == DRIVE_GONE || e->d.state == DRIVE_FAILED ||
+		e->found_state != DRIVE_LIVE || strcmp(e->d.name, f->drive.name) != 0 ||
+		strcmp(e->d.firmware, f->drive.firmware) != 0;
+}
+
+static void note_change(struct entry *e, enum drive_change change, uint8_t to, unsigned news) {
+	struct todo *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->change = change;
+		t->from_state = e->d.state;
+		t->to_state = to;
+		t->news = news;
+		drain_add(e, t);
+	}
+	e->d.state = to;
+}
+
+/* What sysfs says counts until the drive itself answers. */
+static void take_found_state(struct entry *e, uint8_t found) {
+	if (e->d.state == DRIVE_GONE)
+		e->d.state = found;
+	else if (found != DRIVE_LIVE && found != e->d.state)
+		note_change(e, CHANGE_STATE, found, 1u << DRIVE_NEWS_STATE);
+	e->found_state = found;
+}
+
+static void refresh(struct entry *e, const struct drive_found *f) {
+	const struct drive before = e->d;
+	const bool live = f->drive.state == DRIVE_LIVE;
+	e->want_identify = live && (e->want_identify || must_identify(e, f));
+	if (!live || e->d.state == DRIVE_GONE)
+		e->settled = !live;
+	copy_identity(&e->d, &f->drive);
+	take_found_state(e, f->drive.state);
+	if (memcmp(&before, &e->d, sizeof(before)) != 0)
+		registry_touch(e);
+}
+
+static void on_found(void *arg, const struct drive_found *f) {
+	struct source *s = arg;
+	struct drives *ds = s->ds;
+	pthread_rwlock_wrlock(&ds->lock);
+	struct entry *e = find_or_insert(s, f);
+	if (e) {
+		refresh(e, f);
+		e->scan = s->scan;
+	}
+	pthread_rwlock_unlock(&ds->lock);
+}
+
+/* --- done --- */
+
+static void leave(struct entry *e) {
+	note_change(e, CHANGE_REMOVED, DRIVE_GONE, 1u << DRIVE_NEWS_GONE);
+	e->d.power_state = -1;
+	e->observed.power_state = -1;
+	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;
+	e->has_health = false;
+	e->want_identify = false;
+	e->announced = false;
+	e->returned = true;
+	e->health_due_ms = INT64_MAX;
+	registry_touch(e);
+}
+
+/* Drives that nobody can reach any more, though they may still be there. */
+static void fail(struct entry *e, const char *reason) {
+	if (e->d.state == DRIVE_FAILED)
+		return;
+	note_change(e, CHANGE_STATE, DRIVE_FAILED, 1u << DRIVE_NEWS_STATE);
+	e->observed.at_ms = clock_wall_ms();
+	err_set(&e->observed.last, RC_UNAVAILABLE, "%s", reason);
+	registry_touch(e);
+}
+
+static void take_outcome(struct source *s, enum rc rc) {
+	struct drives *ds = s->ds;
+	for (size_t i = 0; i < ds->count; i++) {
+		struct entry *e = ds->entries[i];
+		if (e->source != s || e->d.state == DRIVE_GONE)
+			continue;
+		if (rc == RC_UNAVAILABLE)
+			fail(e, s->reason);
+		else if (rc == RC_OK && e->scan != s->scan)
+			leave(e);
+	}
+}
+
+static int by_serial(const void *a, const void *b) {
+	const struct entry *const *x = a, *const *y = b;
+	return strcmp((*x)->d.serial, (*y)->d.serial);
+}
+
+static void mark_unique(struct entry *e, bool unique) {
+	if (e->d.serial_unique == unique)
+		return;
+	e->d.serial_unique = unique;
+	registry_touch(e);
+}
+
+static bool same_serial(const struct entry *a, const struct entry *b) {
+	return strcmp(a->d.serial, b->d.serial) == 0;
+}
+
+static void mark_serials(struct drives *ds) {
+	struct entry *sorted[DRIVES_MAX];
+	size_t n = 0;
+	for (size_t i = 0; i < ds->count; i++) {
+		if (ds->entries[i]->d.state != DRIVE_GONE)
+			sorted[n++] = ds->entries[i];
+	}
+	qsort(sorted, n, sizeof(sorted[0]), by_serial);
+	for (size_t i = 0; i < n; i++) {
+		const bool shared = (i > 0 && same_serial(sorted[i], sorted[i - 1])) ||
+			(i + 1 < n && same_serial(sorted[i], sorted[i + 1]));
+		mark_unique(sorted[i], sorted[i]->d.serial[0] && !shared);
+	}
+}
+
+static void scan(struct source *s);
+
+static void on_done(void *arg, enum rc rc, const char *reason) {
+	struct source *s = arg;
+	struct drives *ds = s->ds;
+	pthread_rwlock_wrlock(&ds->lock);
+	str_copy(s->reason, sizeof(s->reason), reason ? reason : "");
+	if (rc && !s->reason[0])
+		str_copy(s->reason, sizeof(s->reason), "looking for drives failed");
+	take_outcome(s, rc);
+	mark_serials(ds);
+	s->scanning = false;
+	const bool again = s->again && !ds->stopping;
+	s->again = false;
+	pthread_rwlock_unlock(&ds->lock);
+	registry_progress(ds);
+	if (again)
+		scan(s);
+	work_kick(ds);
+}
+
+/* --- scanning --- */
+
+static bool begin(struct source *s) {
+	struct drives *ds = s->ds;
+	pthread_rwlock_wrlock(&ds->lock);
+	const bool go = !s->scanning && !ds->stopping;
+	s->again = s->scanning;
+	if (go) {
+		s->scanning = true;
+		s->scan++;
+		ds->calling++;
+	}
+	pthread_rwlock_unlock(&ds->lock);
+	return go;
+}
+
+static void scan(struct source *s) {
+	struct err err;
+	if (!begin(s))
+		return;
+	const enum rc rc = s->is.scan(s->is.self, on_found, on_done, s, &err);
+	if (rc)
+		on_done(s, rc, err.msg);
+	registry_end_call(s->ds);
+}
+
+void scan_all(struct drives *ds) {
+	for (size_t i = 0; i < ds->source_count; i++)
+		scan(&ds->sources[i]);
+}
+
+bool scan_is_idle(const struct drives *ds) {
+	for (size_t i = 0; i < ds->source_count; i++) {
+		if (ds->sources[i].scanning)
+			return false;
+	}
+	return true;
+}
