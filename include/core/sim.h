@@ -23,10 +23,13 @@ struct sim_config {
 	const char *socket_dir;  /* made if need be */
 };
 
+/* Serves at once, all drives in power state 0. hosts NULL: no meter and no baselines; energy NULL:
+ * no demands. A baseline of the local host that is not a simulated one stays. */
 struct sim *sim_new(const struct sim_config *config, struct energy *energy, struct hosts *hosts,
 	struct timers *timers, struct err *err);
 void sim_free(struct sim *s);
 struct drive_source sim_source(struct sim *s);
+/* Real bytes × scale = simulated bytes; real times ÷ scale = simulated times. */
 unsigned sim_scale(const struct sim *s);
 /* Names of the built-in models, for --help and errors; NULL at the end. */
 const char *sim_model_name(unsigned index);
