@@ -84,11 +84,11 @@ static void repair_numbers(char *s) {
 
 /* --- the document ---------------------------------------------------------------------------- */
 
-static json_t *parse_document(const char *text, size_t len) {
-	json_error_t ignored;
+static json_t *parse_document(const char *text, size_t len, size_t *used) {
+	json_error_t at;
 	/* 2^64-1 stands in real documents and would lose the whole of it as an integer. */
-	json_t *doc =
-		json_loadb(text, len, JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL, &ignored);
+	json_t *doc = json_loadb(text, len, JSON_DISABLE_EOF_CHECK | JSON_DECODE_INT_AS_REAL, &at);
+	*used = (size_t)at.position;
 	if (doc && json_is_array(json_object_get(doc, "jobs")))
 		return doc;
 	json_decref(doc);
@@ -96,13 +96,14 @@ static json_t *parse_document(const char *text, size_t len) {
 }
 
 /* From the end, since the last document wins. */
-static json_t *find_document(const char *text, size_t len) {
+static json_t *find_document(const struct buf *text, struct fio_report *r) {
 	unsigned candidates = 0;
-	for (size_t at = len; at-- > 0 && candidates < MAX_CANDIDATES;) {
-		if (text[at] != '{' || (at > 0 && text[at - 1] != '\n'))
+	for (size_t at = text->len; at-- > 0 && candidates < MAX_CANDIDATES;) {
+		if (text->data[at] != '{' || (at > 0 && text->data[at - 1] != '\n'))
 			continue;
 		candidates++;
-		json_t *doc = parse_document(text + at, len - at);
+		json_t *doc = parse_document(text->data + at, text->len - at, &r->document_len);
+		r->document_at = at;
 		if (doc)
 			return doc;
 	}
@@ -233,7 +234,7 @@ enum rc fio_report_parse(struct buf *text, const char (*drives)[DRIVE_ID_SIZE],
 	if (text->len == 0)
 		return RC_OK;
 	repair_numbers(text->data);
-	json_t *doc = find_document(text->data, text->len);
+	json_t *doc = find_document(text, out);
 	if (doc)
 		take_document(out, doc);
 	json_decref(doc);

@@ -34,6 +34,7 @@ struct fio_drive {
 
 struct fio_report {
 	bool has_document;
+	size_t document_at, document_len; /* where it stands in the text */
 	char version[32];
 	int64_t at_ms;          /* when fio wrote it; NONE */
 	unsigned jobs;          /* in the document, of whatever name */
