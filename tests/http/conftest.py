@@ -6,6 +6,7 @@ import pytest
 sys.path.insert(0, os.path.dirname(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "support"))
 
+import contract  # noqa: E402
 from service import Service  # noqa: E402
 
 
@@ -35,3 +36,15 @@ def simulated():
     service = Service("--simulate", "4").start()
     yield service
     service.close()
+
+
+def pytest_sessionfinish(session, exitstatus):
+    """Every operation must have been called by some test of a whole run."""
+    if exitstatus != 0 or session.config.option.keyword or len(session.config.args) > 1:
+        return
+    if not os.path.isdir(session.config.args[0]):
+        return
+    missing = sorted(set(contract.OPERATIONS) - contract.SEEN)
+    if missing:
+        print(f"\noperations that no test called: {', '.join(missing)}")
+        session.exitstatus = 1

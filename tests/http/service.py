@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 
+import contract
 import requests
 
 BINARY = os.environ.get("DRIVEWATTD", "build/drivewattd")
@@ -128,7 +129,10 @@ class Service:
 
     def request(self, method, path, **kwargs):
         kwargs.setdefault("timeout", 60)
-        return self.session.request(method, self.url + path, **kwargs)
+        response = self.session.request(method, self.url + path, **kwargs)
+        if not kwargs.get("stream"):
+            contract.check(response)
+        return response
 
     def get(self, path, **kwargs):
         return self.request("GET", path, **kwargs)

@@ -1,0 +1,48 @@
+"""The routes of the program are the operations of openapi.yaml, one for one."""
+
+import subprocess
+
+import contract
+import jsonschema
+import pytest
+from service import BINARY
+
+
+def dumped_routes():
+    text = subprocess.run([BINARY, "--dump-routes"], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2]: line.split() for line in text.splitlines() if line}
+
+
+def test_routes_are_the_described_operations():
+    routes = dumped_routes()
+    described = {op: (m, p) for op, (m, p, _) in contract.OPERATIONS.items()}
+    assert {op: (r[0], r[1]) for op, r in routes.items()} == described
+
+
+@pytest.mark.parametrize("operation", sorted(contract.OPERATIONS))
+def test_roles_are_described(operation):
+    role = dumped_routes()[operation][3]
+    op = contract.OPERATIONS[operation][2]
+    if op.get("security") == []:
+        assert role in ("None", "-", "none")
+    else:
+        assert role == op["x-role"]
+
+
+def test_examples_fit_their_schemas():
+    for _, path, op in contract.OPERATIONS.values():
+        for content in op.get("requestBody", {}).get("content", {}).values():
+            errors = list(contract.validator(content["schema"]).iter_errors(content["example"]))
+            assert not errors, f"{path}: {errors[0].message}"
+
+
+def test_schemas_are_schemas():
+    for name, schema in contract.DOCUMENT["components"]["schemas"].items():
+        jsonschema.Draft202012Validator.check_schema(schema)
+        assert name[0].isupper()
+
+
+def test_description_is_served(simulated):
+    served = simulated.json("/openapi.json")
+    assert served["paths"].keys() == contract.DOCUMENT["paths"].keys()
+    assert simulated.get("/openapi.yaml").text.startswith("openapi: 3.1.0")
