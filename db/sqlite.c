@@ -210,6 +210,7 @@ enum rc conn_commit(struct db_conn *c, struct err *err) {
 void conn_rollback(struct db_conn *c) {
 	if (!sqlite3_get_autocommit(c->handle))
 		sqlite3_exec(c->handle, "ROLLBACK", NULL, NULL, NULL);
+	c->failure.rc = RC_OK;
 }
 
 const struct err *conn_failure(const struct db_conn *c) {

@@ -1,0 +1,151 @@
+/* kill -9: what was acknowledged is there, and the file opens. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "db/events.h"
+#include "db/samples.h"
+#include "tests/support/temp_db.h"
+
+#define ROUNDS 20
+
+/* Commits for ever, and tells of each commit after it. Never returns. */
+static no_return void commit_events(const char *path, int out) {
+	const struct db_config config = {
+		.path = path, .file = DB_CONTROL, .readers = 1, .busy_ms = 1000};
+	struct db *db = db_open(&config, NULL);
+	for (;;) {
+		struct db_conn *c;
+		struct event e = {.type = EVENT_SERVICE, .data = (char[]){"{\"n\":1}"}};
+		if (!db || db_write_begin(db, &c, NULL) != RC_OK ||
+			db_event_insert(c, &e, NULL) != RC_OK ||
+			db_write_commit(c, NULL) != RC_OK ||
+			write(out, &e.id, sizeof(e.id)) != sizeof(e.id))
+			_exit(1);
+	}
+}
+
+/* A tick a commit; the sample's time is its number. */
+static no_return void commit_ticks(const char *path, int out) {
+	const struct db_config config = {
+		.path = path, .file = DB_SAMPLES, .readers = 1, .busy_ms = 1000};
+	struct db *db = db_open(&config, NULL);
+	struct sample s = {.series_id = getpid()};
+	for (;; s.at_ms++) {
+		struct db_conn *c;
+		if (!db || db_write_begin(db, &c, NULL) != RC_OK ||
+			db_tick_insert(c, "boot", &s, 1, NULL) != RC_OK ||
+			db_write_commit(c, NULL) != RC_OK ||
+			write(out, &s.at_ms, sizeof(s.at_ms)) != sizeof(s.at_ms))
+			_exit(1);
+	}
+}
+
+/* Starts a child, reads so many acknowledgements, kills it and reads what it still had said.
+ * Returns the last number acknowledged. */
+static int64_t kill_after(const struct temp_db *t, void (*work)(const char *path, int out),
+	int acknowledged, pid_t *child) {
+	int fds[2], status;
+	int64_t id, last = -1;
+	assert_int_equal(pipe(fds), 0);
+	const pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		close(fds[0]);
+		work(t->path, fds[1]);
+	}
+	close(fds[1]);
+	for (int i = 0; i < acknowledged; i++) {
+		assert_int_equal(read(fds[0], &id, sizeof(id)), sizeof(id));
+		last = id;
+	}
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	while (read(fds[0], &id, sizeof(id)) == sizeof(id))
+		last = id;
+	close(fds[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	*child = pid;
+	return last;
+}
+
+static bool count_event(void *arg, const struct event *e) {
+	int64_t *expected = arg;
+	assert_int_equal(e->id, ++*expected);
+	assert_string_equal(e->data, "{\"n\":1}");
+	return true;
+}
+
+static void acknowledged_events_survive(void **state) {
+	struct temp_db *t = *state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct db_conn *c;
+		pid_t child;
+		int64_t found = 0;
+		temp_db_close(t);
+		const int64_t last = kill_after(t, commit_events, 1 + rand() % 40, &child);
+		temp_db_open(t);
+		assert_int_equal(db_read_begin(t->db, &c, NULL), RC_OK);
+		assert_int_equal(db_event_list(c, 0, INT32_MAX, count_event, &found, NULL), RC_OK);
+		db_read_end(c);
+		/* The one after the last may have been committed and not told. */
+		assert_in_range(found, last, last + 1);
+	}
+}
+
+static bool count_sample(void *arg, const struct sample *s, const char *boot_id) {
+	int64_t *expected = arg;
+	assert_string_equal(boot_id, "boot");
+	assert_int_equal(s->at_ms, ++*expected);
+	return true;
+}
+
+static void acknowledged_ticks_survive(void **state) {
+	struct temp_db *t = *state;
+	for (int round = 0; round < ROUNDS; round++) {
+		struct db_conn *c;
+		pid_t child;
+		int64_t found = -1;
+		temp_db_close(t);
+		const int64_t last = kill_after(t, commit_ticks, 1 + rand() % 200, &child);
+		temp_db_open(t);
+		assert_int_equal(db_read_begin(t->db, &c, NULL), RC_OK);
+		assert_int_equal(
+			db_tick_each(c, child, 0, INT32_MAX, count_sample, &found, NULL), RC_OK);
+		db_read_end(c);
+		assert_in_range(found, last, last + 1);
+	}
+}
+
+static int set_up_control(void **state) {
+	*state = temp_db_new(DB_CONTROL);
+	return 0;
+}
+
+static int set_up_samples(void **state) {
+	*state = temp_db_new(DB_SAMPLES);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	temp_db_free(*state);
+	return 0;
+}
+
+int main(void) {
+	srand((unsigned)getpid());
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			acknowledged_events_survive, set_up_control, tear_down),
+		cmocka_unit_test_setup_teardown(
+			acknowledged_ticks_survive, set_up_samples, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
