@@ -1,0 +1,331 @@
+#include "http/dispatch.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/metrics.h"
+#include "base/pool.h"
+#include "http/accept.h"
+#include "http/auth.h"
+#include "http/mhd.h"
+#include "http/reply.h"
+#include "http/request_impl.h"
+#include "http/server_impl.h"
+
+#define ANSWER_MAX_BYTES (256 * 1024)
+/* Of a body that is read only to keep the connection. */
+#define DISCARD_MAX_BYTES (256 * 1024)
+
+/* --- checks on the headers, in this order: 0, or the status of the refusal --- */
+
+static int check_open(struct http_request *q, struct err *err) {
+	if (!atomic_load_explicit(&q->server->stopping, memory_order_relaxed))
+		return 0;
+	err_set(err, RC_UNAVAILABLE, "the service is stopping");
+	return 503;
+}
+
+static int check_target(struct http_request *q, struct err *err) {
+	enum rc rc = target_parse(&q->target, q->text, q->scratch, err);
+	router_find(q->server->router, &q->target, &q->match);
+	return rc ? http_status_of(rc) : 0;
+}
+
+static int check_route(struct http_request *q, struct err *err) {
+	if (q->match.node)
+		return 0;
+	err_set(err, RC_NOT_FOUND, "no such resource");
+	return 404;
+}
+
+static int check_method(struct http_request *q, struct err *err) {
+	q->route = router_method(q->match.node, q->method);
+	if (q->route)
+		return 0;
+	err_set(err, RC_UNSUPPORTED, "this resource does not have the method %.20s", q->method);
+	return router_knows_method(q->method) ? 405 : 501;
+}
+
+static int check_accept(struct http_request *q, struct err *err) {
+	const char *types = q->route->types ? q->route->types : "application/json";
+	int best = accept_choose(http_header(q, "Accept"), types);
+	q->variant = best < 0 ? 0 : (unsigned)best;
+	if (best >= 0)
+		return 0;
+	err_set(err, RC_INVALID, "this resource has only %s", types);
+	return 406;
+}
+
+/* Bytes announced; UINT64_MAX when they are not, as with chunks. */
+static uint64_t announced(struct http_request *q) {
+	if (http_header(q, "Transfer-Encoding"))
+		return UINT64_MAX;
+	const char *text = http_header(q, "Content-Length");
+	return text ? strtoull(text, NULL, 10) : 0;
+}
+
+/* Two opinions on where the body ends are how requests are smuggled past a proxy. */
+static int check_framing(struct http_request *q, struct err *err) {
+	unsigned lengths = mhd_header_count(q->conn, "Content-Length");
+	unsigned codings = mhd_header_count(q->conn, "Transfer-Encoding");
+	const char *coding = http_header(q, "Transfer-Encoding");
+	if (lengths + codings <= 1 && (!coding || !strcasecmp(coding, "chunked")))
+		return 0;
+	(void)check_target(q, err); /* for the tree that shows the error */
+	q->close = true;
+	err_set(err, RC_INVALID, "the length of the body is not clear");
+	return 400;
+}
+
+static int check_body(struct http_request *q, struct err *err) {
+	uint64_t len = announced(q);
+	q->has_body = len > 0;
+	if (!q->has_body)
+		return 0;
+	if (!q->route->body_max) {
+		err_set(err, RC_TOO_LARGE, "this request takes no body");
+		return 413;
+	}
+	if (len != UINT64_MAX && len > q->route->body_max) {
+		err_set(err, RC_TOO_LARGE, "the body has more than %zu bytes", q->route->body_max);
+		return 413;
+	}
+	if (media_is_json(http_header(q, "Content-Type")))
+		return 0;
+	err_set(err, RC_INVALID, "the body must be application/json");
+	return 415;
+}
+
+static int check_headers(struct http_request *q, struct err *err) {
+	static int (*const checks[])(struct http_request * q, struct err * err) = {
+		check_framing,
+		check_open,
+		check_target,
+		check_route,
+		check_method,
+		auth_check,
+		check_accept,
+		check_body,
+	};
+	for (size_t i = 0; i < array_len(checks); i++) {
+		int status = checks[i](q, err);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+/* --- on a worker --- */
+
+/* Hands the request back to its loop. */
+static void back_to_loop(struct http_request *q) {
+	mhd_resume(q->conn);
+	server_on_loop(q->server, q);
+	request_unref(q);
+}
+
+static void finish(struct http_request *q) {
+	reply_build(q);
+	back_to_loop(q);
+}
+
+static void finish_error(struct http_request *q, int status, const struct err *err) {
+	reply_error(q, status, err);
+	back_to_loop(q);
+}
+
+/* True when an operation has the request now. False: it has resumed it already. */
+static bool park(struct http_request *q) {
+	int running = RUN_RUNNING;
+	if (atomic_compare_exchange_strong(&q->run, &running, RUN_WAITING))
+		return true;
+	atomic_store(&q->run, RUN_RUNNING);
+	return false;
+}
+
+static void run_handler(void *arg) {
+	struct http_request *q = arg;
+	while (q->handler(q, &q->r, q->match.tree->ctx) == HTTP_PENDING) {
+		if (park(q))
+			return;
+	}
+	finish(q);
+}
+
+static void prepare_handler(struct http_request *q) {
+	buf_init(&q->r.body, q->route->answer_max ? q->route->answer_max : ANSWER_MAX_BYTES);
+	q->handler = q->route->handler;
+	mhd_peer(q->conn, q->actor.address, sizeof(q->actor.address));
+	memcpy(q->actor.request_id, request_id(q), sizeof(q->actor.request_id));
+}
+
+static void run(struct http_request *q) {
+	if (reply_cached(q)) {
+		back_to_loop(q);
+		return;
+	}
+	prepare_handler(q);
+	run_handler(q);
+}
+
+static bool verify(struct http_request *q) {
+	struct err err;
+	int status = q->verified ? 0 : auth_verify(q, &err);
+	if (status)
+		finish_error(q, status, &err);
+	return !status;
+}
+
+static void verify_and_run(void *arg) {
+	if (verify(arg))
+		run(arg);
+}
+
+static void verify_and_read(void *arg) {
+	if (verify(arg))
+		back_to_loop(arg);
+}
+
+void http_resume(struct http_request *q, http_handler *next) {
+	q->handler = next;
+	int was = RUN_RUNNING;
+	if (atomic_compare_exchange_strong(&q->run, &was, RUN_RESUMED))
+		return;
+	if (was == RUN_WAITING && atomic_compare_exchange_strong(&q->run, &was, RUN_RUNNING)) {
+		if (pool_submit(q->server->workers, run_handler, q))
+			return;
+		struct err err;
+		err_set(&err, RC_UNAVAILABLE, "the service is stopping or out of memory");
+		finish_error(q, 503, &err);
+		return;
+	}
+	request_unref(q); /* abandoned */
+}
+
+bool dispatch_abandon(struct http_request *q) {
+	int was = RUN_WAITING;
+	if (!atomic_compare_exchange_strong(&q->run, &was, RUN_ABANDONED))
+		return false;
+	struct err err;
+	err_set(&err, RC_UNAVAILABLE, "the service is stopping");
+	reply_error(q, 503, &err);
+	mhd_resume(q->conn);
+	return true;
+}
+
+/* --- on the loop --- */
+
+/* The answer was built: without memory it is none. */
+static enum step built(struct http_request *q) {
+	return q->answer ? STEP_ANSWER : STEP_CLOSE;
+}
+
+static enum step answer_error(struct http_request *q, int status, const struct err *err) {
+	reply_error(q, status, err);
+	return built(q);
+}
+
+/* Workers have a queue of their own length for new requests; those that were let in can always
+ * come back, since the pool holds as many jobs as there can be connections. */
+static enum step to_worker(struct http_request *q, pool_fn *fn) {
+	struct http_server *s = q->server;
+	struct err err;
+	err_set(&err, RC_FULL, "too many requests wait");
+	if (pool_queued(s->workers) >= s->config.queue) {
+		metric_add(METRIC_HTTP_REFUSED, 1);
+		return answer_error(q, 503, &err);
+	}
+	mhd_suspend(q->conn);
+	server_off_loop(s, request_ref(q));
+	if (!pool_submit(s->workers, fn, q))
+		finish_error(q, 503, &err);
+	return STEP_WAIT;
+}
+
+static enum step run_on_loop(struct http_request *q) {
+	prepare_handler(q);
+	if (q->handler(q, &q->r, q->match.tree->ctx) == HTTP_PENDING) {
+		struct err err;
+		err_set(&err, RC_INTERNAL, "%s may not wait", q->route->operation);
+		return answer_error(q, 500, &err);
+	}
+	reply_build(q);
+	return built(q);
+}
+
+enum step dispatch_complete(struct http_request *q) {
+	if (q->built)
+		return built(q);
+	mhd_received(q->conn);
+	if (q->verified && reply_cached(q))
+		return STEP_ANSWER;
+	if (q->verified && q->route->flags & HTTP_ON_LOOP)
+		return run_on_loop(q);
+	return to_worker(q, verify_and_run);
+}
+
+static bool id_is_valid(const char *id) {
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-";
+	size_t len = strnlen(id, ID_UUID_SIZE);
+	return len > 0 && len < ID_UUID_SIZE && strspn(id, allowed) == len;
+}
+
+static void take_headers(struct http_request *q, const char *method) {
+	q->checked = true;
+	q->method = method;
+	q->is_head = !strcmp(method, "HEAD");
+	q->is_read = q->is_head || !strcmp(method, "GET");
+	q->takes_gzip = q->server->config.gzip && accept_gzip(http_header(q, "Accept-Encoding"));
+	const char *id = http_header(q, "X-Request-Id");
+	q->id_given = id && id_is_valid(id);
+	if (q->id_given)
+		memcpy(q->request_id, id, strlen(id) + 1);
+}
+
+/* A refusal ahead of the body costs the connection, so a short body is read first. A client that
+ * waits for 100 is told at once. */
+static enum step refuse(struct http_request *q, int status, const struct err *err) {
+	enum step step = answer_error(q, status, err);
+	bool is_short = announced(q) <= HTTP_BODY_UNAUTHENTICATED_MAX;
+	if (step == STEP_ANSWER && announced(q) && is_short && !q->close &&
+		!http_header(q, "Expect"))
+		return STEP_READ;
+	return step;
+}
+
+static enum step begin(struct http_request *q, const char *method) {
+	struct err err;
+	take_headers(q, method);
+	int status = check_headers(q, &err);
+	if (status)
+		return refuse(q, status, &err);
+	if (!q->has_body)
+		return dispatch_complete(q);
+	buf_init(&q->body, q->route->body_max);
+	if (q->verified || announced(q) <= HTTP_BODY_UNAUTHENTICATED_MAX)
+		return STEP_READ;
+	return to_worker(q, verify_and_read);
+}
+
+enum step dispatch_headers(struct http_request *q, const char *method) {
+	if (!q->checked)
+		return begin(q, method);
+	/* Back from a worker that verified, or answered. */
+	return q->built ? built(q) : STEP_READ;
+}
+
+enum step dispatch_body(struct http_request *q, const char *data, size_t len) {
+	q->body_seen += len;
+	if (!q->built) {
+		struct err err;
+		buf_add(&q->body, data, len);
+		enum rc rc = buf_status(&q->body, &err);
+		if (!rc)
+			return STEP_READ;
+		buf_release(&q->body);
+		reply_error(q, http_status_of(rc), &err);
+	}
+	return q->answer && q->body_seen <= DISCARD_MAX_BYTES ? STEP_READ : STEP_CLOSE;
+}

@@ -1,0 +1,223 @@
+#include "http/reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "http/cache.h"
+#include "http/etag.h"
+#include "http/gzip.h"
+#include "http/request_impl.h"
+#include "http/server_impl.h"
+
+#define ERROR_MAX_BYTES (16 * 1024)
+#define CACHED_TARGET_MAX 1024
+#define RETRY_AFTER_S 1
+#define JSON_TYPE "application/json"
+
+/* --- the cache --- */
+
+struct cache_key {
+	char text[CACHED_TARGET_MAX + 32];
+};
+
+/* The form comes first: a target may end in anything. */
+static bool key_of(const struct http_request *q, struct cache_key *key) {
+	int len = snprintf(key->text, sizeof(key->text), "%u%c%s", q->variant,
+		q->takes_gzip ? 'z' : ' ', q->text);
+	return len > 0 && (size_t)len < sizeof(key->text);
+}
+
+static void take_version(struct http_request *q) {
+	q->has_version = q->is_read && q->route->version;
+	if (q->has_version)
+		q->version = q->route->version(q->match.tree->ctx, q);
+}
+
+static bool is_unmodified(const struct http_request *q, const char *etag) {
+	if (!q->is_read || !etag[0])
+		return false;
+	const char *list = http_header(q, "If-None-Match");
+	return list && etag_list_has(list, etag);
+}
+
+/* What this request gets of an answer that is made for all. */
+static struct answer *select_for(struct http_request *q, struct answer *shared) {
+	const char *id = q->id_given ? q->request_id : NULL;
+	if (is_unmodified(q, shared->etag))
+		return answer_not_modified(shared, id);
+	return id ? answer_with_id(shared, id) : answer_ref(shared);
+}
+
+bool reply_cached(struct http_request *q) {
+	take_version(q);
+	struct cache_key key;
+	if (!q->has_version || !key_of(q, &key))
+		return false;
+	struct answer *shared = cache_get(q->server->cache, key.text, q->version);
+	if (!shared)
+		return false;
+	q->answer = select_for(q, shared);
+	answer_unref(shared);
+	q->built = q->answer;
+	metric_add(METRIC_HTTP_FAST, q->built);
+	return q->built;
+}
+
+/* --- building --- */
+
+static bool is_cacheable(const struct http_request *q, const struct http_response *r) {
+	return q->has_version && r->status == 200 && !r->no_store && !r->stream;
+}
+
+/* Handlers need not name a tag where the route has a version. */
+static void default_etag(struct http_request *q, struct http_response *r) {
+	if (is_cacheable(q, r) && !r->etag[0])
+		snprintf(r->etag, sizeof(r->etag), "\"v%08" PRIx32 "-%" PRIx64 "-%u\"",
+			q->server->nonce, q->version, q->variant);
+}
+
+static size_t body_len(const struct http_response *r) {
+	return r->asset ? r->asset_len : r->body.len;
+}
+
+static void normalise(struct http_request *q, struct http_response *r) {
+	bool has_body = r->stream || body_len(r);
+	if (!r->status)
+		r->status = has_body ? 200 : 204;
+	if (!r->content_type)
+		r->content_type = r->stream ? "text/event-stream" : JSON_TYPE;
+	if (!has_body)
+		r->content_type = NULL;
+	default_etag(q, r);
+}
+
+static struct answer_head head_of(struct http_request *q, const struct http_response *r) {
+	return (struct answer_head){
+		.status = r->status,
+		.content_type = r->content_type,
+		.etag = r->etag,
+		.location = r->location,
+		.allow = r->allow,
+		.retry_after_s = r->retry_after_s,
+		.no_store = r->no_store,
+		.varies = q->is_read,
+		.challenge = r->status == 401,
+		.close = q->close || atomic_load(&q->server->stopping),
+	};
+}
+
+/* The body, compressed where that is asked for and pays; head is changed to tell. */
+static struct bytes *take_bytes(struct http_request *q, struct http_response *r,
+	struct answer_head *head, char *gzip_etag) {
+	size_t len = body_len(r);
+	const char *data = r->asset ? r->asset : buf_str(&r->body);
+	size_t gzip_len;
+	bool wanted = q->takes_gzip && !r->no_store && gzip_suits(r->content_type, len);
+	char *gzip = wanted ? gzip_compress(data, len, &gzip_len) : NULL;
+	if (gzip) {
+		etag_for_gzip(r->etag, gzip_etag, ANSWER_ETAG_SIZE);
+		head->gzip = true;
+		head->etag = gzip_etag;
+		return bytes_new_owned(gzip, gzip_len);
+	}
+	if (r->asset)
+		return bytes_new_static(r->asset, r->asset_len);
+	return bytes_new_owned(buf_take(&r->body, NULL), len);
+}
+
+static struct answer *build_bytes(
+	struct http_request *q, struct http_response *r, struct answer_head *head) {
+	if (!body_len(r))
+		return answer_new(head, NULL);
+	char gzip_etag[ANSWER_ETAG_SIZE];
+	struct bytes *bytes = take_bytes(q, r, head, gzip_etag);
+	return bytes ? answer_new(head, bytes) : NULL;
+}
+
+static void build_shared(struct http_request *q, struct http_response *r) {
+	struct answer_head head = head_of(q, r);
+	struct answer *shared = build_bytes(q, r, &head);
+	struct cache_key key;
+	if (!shared)
+		return;
+	if (!head.close && key_of(q, &key))
+		cache_put(q->server->cache, key.text, q->version, shared);
+	q->answer = select_for(q, shared);
+	answer_unref(shared);
+}
+
+static void build_own(struct http_request *q, struct http_response *r) {
+	struct answer_head head = head_of(q, r);
+	head.request_id = request_id(q);
+	if (r->stream) {
+		struct http_stream *s = r->stream;
+		r->stream = NULL;
+		stream_attach(s, q->conn);
+		q->answer = answer_new_stream(&head, s);
+	} else if (r->status == 200 && is_unmodified(q, r->etag)) {
+		head.status = 304;
+		head.content_type = NULL;
+		q->answer = answer_new(&head, NULL);
+	} else {
+		q->answer = build_bytes(q, r, &head);
+	}
+}
+
+/* A handler's writer ran over the route's answer_max, or streams are many. */
+static enum rc check_response(struct http_request *q, struct http_response *r, struct err *err) {
+	if (buf_status(&r->body, err)) {
+		log_err(LOG_LEVEL_ERROR, "http", q->path, err);
+		return err_set(err, RC_INTERNAL, "the answer is too large");
+	}
+	return r->stream ? stream_join(r->stream, &q->server->streams, err) : RC_OK;
+}
+
+void reply_build(struct http_request *q) {
+	struct http_response *r = &q->r;
+	struct err err;
+	enum rc rc = check_response(q, r, &err);
+	if (rc)
+		reply_render_error(q, http_status_of(rc), &err);
+	normalise(q, r);
+	if (is_cacheable(q, r))
+		build_shared(q, r);
+	else
+		build_own(q, r);
+	q->built = true;
+}
+
+/* --- errors --- */
+
+static void reset(struct http_response *r, size_t max) {
+	http_stream_free(r->stream);
+	buf_release(&r->body);
+	*r = (struct http_response){.status = 0};
+	buf_init(&r->body, max);
+}
+
+void reply_render_error(struct http_request *q, int status, const struct err *err) {
+	struct http_response *r = &q->r;
+	int retry_after_s = r->retry_after_s;
+	reset(r, ERROR_MAX_BYTES);
+	if (status == 405 && q->match.node)
+		snprintf(r->allow, sizeof(r->allow), "%s", router_allow(q->match.node));
+	if (status == 503)
+		r->retry_after_s = retry_after_s ? retry_after_s : RETRY_AFTER_S;
+	if (q->match.tree)
+		q->match.tree->render_error(r, q, status, err);
+	r->status = status;
+}
+
+void reply_error(struct http_request *q, int status, const struct err *err) {
+	reply_render_error(q, status, err);
+	reply_build(q);
+}
+
+enum http_next http_fail(
+	struct http_request *q, unused_arg struct http_response *r, const struct err *err) {
+	reply_render_error(q, http_status_of(err->rc), err);
+	return HTTP_DONE;
+}

@@ -1,0 +1,33 @@
+/* The inner side of event streams: readers as the connection and the server see them. */
+#ifndef DRIVEWATT_HTTP_STREAM_IMPL_H
+#define DRIVEWATT_HTTP_STREAM_IMPL_H
+
+#include <pthread.h>
+#include <sys/types.h>
+
+#include "http/stream.h"
+
+struct MHD_Connection;
+
+/* The streams that a server sends now. */
+struct stream_set {
+	pthread_mutex_t lock; /* taken before a channel's */
+	struct http_stream *first;
+	unsigned count;
+	unsigned max;
+	bool closed;
+};
+
+void stream_set_init(struct stream_set *set, unsigned max);
+void stream_set_release(struct stream_set *set);
+/* Ends all streams of the set; later ones end at once. */
+void stream_set_close(struct stream_set *set);
+
+/* Enters s into the set, which it leaves when it is freed. RC_FULL. */
+enum rc must_check stream_join(struct http_stream *s, struct stream_set *set, struct err *err);
+/* The connection that stream_read() may suspend. */
+void stream_attach(struct http_stream *s, struct MHD_Connection *c);
+/* Bytes copied to out; 0: none yet, the connection was suspended; -1: the stream is over. */
+ssize_t stream_read(struct http_stream *s, char *out, size_t max);
+
+#endif
