@@ -287,7 +287,8 @@ enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_
 	return rc;
 }
 
-void bench_overlay(struct bench *b, struct run *r) {
+/* Live progress laid over a row of the store. */
+static void overlay(struct bench *b, struct run *r) {
 	if (run_state_is_final(r->state))
 		return;
 	pthread_mutex_lock(&b->lock);
@@ -300,7 +301,43 @@ void bench_overlay(struct bench *b, struct run *r) {
 enum rc bench_get(struct bench *b, const char *id, struct run *out, struct err *err) {
 	enum rc rc = run_store_get(b, id, out, err);
 	if (!rc)
-		bench_overlay(b, out);
+		overlay(b, out);
+	return rc;
+}
+
+struct listing {
+	struct bench *bench;
+	bool (*visit)(void *arg, const struct run *r);
+	void *arg;
+};
+
+static bool show(void *arg, const struct run *r) {
+	const struct listing *l = arg;
+	struct run live = *r;
+	overlay(l->bench, &live);
+	return l->visit(l->arg, &live);
+}
+
+enum rc bench_list(struct bench *b, int state, const char *drive_id, const char *before, int limit,
+	bool (*visit)(void *arg, const struct run *r), void *arg, struct err *err) {
+	struct listing l = {b, visit, arg};
+	struct db_conn *c;
+	enum rc rc = db_read_begin(b->control, &c, err);
+	if (rc)
+		return rc;
+	rc = db_run_list(c, state, drive_id, before, limit, show, &l, err);
+	db_read_end(c);
+	return rc;
+}
+
+enum rc bench_document(struct bench *b, const char *id, enum run_document which, char **out,
+	size_t *len, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_read_begin(b->control, &c, err);
+	if (rc)
+		return rc;
+	rc = db_run_document(c, id, which, out, len, err);
+	db_read_end(c);
 	return rc;
 }
 

@@ -20,6 +20,17 @@ enum rc bench_workload_find(
 	return rc;
 }
 
+enum rc bench_workload_each(struct bench *b, bool (*visit)(void *arg, const struct workload *w),
+	void *arg, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_read_begin(b->control, &c, err);
+	if (rc)
+		return rc;
+	rc = db_workload_each(c, visit, arg, err);
+	db_read_end(c);
+	return rc;
+}
+
 static enum rc check_name(const char *name, struct err *err) {
 	if (!id_is_name(name))
 		return err_field(err, RC_INVALID, "/name",
