@@ -232,3 +232,34 @@ enum rc events_subscribe(struct events *ev, void (*fn)(void *arg, const struct e
 	return room ? RC_OK
 		    : err_set(err, RC_FULL, "more than %d subscribers", EVENTS_MAX_SUBSCRIBERS);
 }
+
+/* --- reading ---------------------------------------------------------------------------------- */
+
+enum rc events_list(struct events *ev, int64_t after, int limit,
+	bool (*visit)(void *arg, const struct event *e), void *arg, struct err *err) {
+	struct db_conn *c = NULL;
+	enum rc rc = db_read_begin(ev->control, &c, err);
+	if (rc == RC_OK)
+		rc = db_event_list(c, after, limit, visit, arg, err);
+	db_read_end(c);
+	return rc;
+}
+
+enum rc events_range(struct events *ev, int64_t *first, int64_t *last, struct err *err) {
+	struct db_conn *c = NULL;
+	enum rc rc = db_read_begin(ev->control, &c, err);
+	if (rc == RC_OK)
+		rc = db_event_range(c, first, last, err);
+	db_read_end(c);
+	return rc;
+}
+
+enum rc events_audit_list(struct events *ev, int64_t before, int limit,
+	bool (*visit)(void *arg, const struct audit_entry *a), void *arg, struct err *err) {
+	struct db_conn *c = NULL;
+	enum rc rc = db_read_begin(ev->control, &c, err);
+	if (rc == RC_OK)
+		rc = db_audit_list(c, before, limit, visit, arg, err);
+	db_read_end(c);
+	return rc;
+}

@@ -93,13 +93,16 @@ static enum rc open_all(struct db *db, unsigned readers, struct err *err) {
 	return rc;
 }
 
-/* One sentence that says which file, what is wrong and what to do. */
-static void explain_damage(const struct db *db, struct err *err) {
+/* One sentence that says which file, what is wrong and, where one can, what to do. */
+static void explain(const struct db *db, enum rc rc, struct err *err) {
 	if (!err)
 		return;
 	const struct err cause = *err;
-	err_set(err, RC_CORRUPT, "%.120s is damaged: restore a backup or move it away (%.80s)",
-		db->path, cause.msg);
+	if (rc == RC_CORRUPT)
+		err_set(err, rc, "%.120s is damaged: restore a backup or move it away (%.80s)",
+			db->path, cause.msg);
+	else if (rc == RC_UNSUPPORTED)
+		err_set(err, rc, "%.100s: %.140s", db->path, cause.msg);
 }
 
 struct db *db_open(const struct db_config *config, struct err *err) {
@@ -124,8 +127,7 @@ struct db *db_open(const struct db_config *config, struct err *err) {
 	cond_init(&db->turn_over);
 	const enum rc rc = open_all(db, config->readers, err);
 	if (rc != RC_OK) {
-		if (rc == RC_CORRUPT)
-			explain_damage(db, err);
+		explain(db, rc, err);
 		db_close(db);
 		return NULL;
 	}

@@ -160,12 +160,12 @@ static const struct {
 	const char *name;
 	size_t max;
 } documents[] = {
-	[DB_RUN_RESULT] = {"result", DB_RUN_RESULT_MAX},
-	[DB_RUN_SERIES] = {"series", DB_RUN_SERIES_MAX},
-	[DB_RUN_FIO] = {"fio", DB_RUN_FIO_MAX},
+	[RUN_DOCUMENT_RESULT] = {"result", DB_RUN_RESULT_MAX},
+	[RUN_DOCUMENT_SERIES] = {"series", DB_RUN_SERIES_MAX},
+	[RUN_DOCUMENT_FIO] = {"fio", DB_RUN_FIO_MAX},
 };
 
-static enum rc put_document(struct db_conn *c, const char *id, enum db_run_document which,
+static enum rc put_document(struct db_conn *c, const char *id, enum run_document which,
 	const char *text, struct err *err) {
 	const size_t len = strlen(text);
 	auto_free void *bytes = NULL;
@@ -190,16 +190,16 @@ static enum rc put_document(struct db_conn *c, const char *id, enum db_run_docum
 enum rc db_run_set_result(struct db_conn *c, const char *id, const char *result, const char *series,
 	const char *fio, struct err *err) {
 	const char *const texts[] = {
-		[DB_RUN_RESULT] = result, [DB_RUN_SERIES] = series, [DB_RUN_FIO] = fio};
+		[RUN_DOCUMENT_RESULT] = result, [RUN_DOCUMENT_SERIES] = series, [RUN_DOCUMENT_FIO] = fio};
 	enum rc rc = RC_OK;
 	for (unsigned i = 0; rc == RC_OK && i < array_len(texts); i++) {
 		if (texts[i])
-			rc = put_document(c, id, (enum db_run_document)i, texts[i], err);
+			rc = put_document(c, id, (enum run_document)i, texts[i], err);
 	}
 	return rc;
 }
 
-enum rc db_run_document(struct db_conn *c, const char *id, enum db_run_document which, char **out,
+enum rc db_run_document(struct db_conn *c, const char *id, enum run_document which, char **out,
 	size_t *len, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(
 		c, "SELECT text_bytes, body FROM run_document WHERE run_id = $1 AND kind = $2");

@@ -32,10 +32,10 @@ CORE = {
     "bmc": ["events", "httpc", "energy"],
     "drive": ["events", "privc", "energy"],
     "power": ["events", "energy", "drive"],
-    "sim": ["energy", "drive"],
+    "sim": ["energy", "bmc", "drive"],
     "bench": ["events", "privc", "energy", "bmc", "drive", "power", "sim"],
 }
-CORE["core"] = list(CORE)  # puts them together
+CORE["core"] = CORE["status"] = list(CORE)  # put them together
 CORE_FILES = {"account": "accounts", "host": "bmc"} | {m: m for m in CORE}
 
 # Files that may include a third-party header; a pattern with / matches from the root.

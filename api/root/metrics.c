@@ -8,7 +8,6 @@
 #include "core/bench.h"
 #include "core/drive.h"
 #include "core/hosts.h"
-#include "db/db.h"
 
 /* Prometheus text format 0.0.4: backslash, quote and line feed are escaped in label values. */
 static void add_label_value(struct buf *out, const char *s) {
@@ -159,10 +158,9 @@ static void add_build(struct buf *out, const struct api *api) {
 	buf_adds(out, "\"} 1\n");
 }
 
-static void add_store(struct buf *out, struct db *control, struct db *samples) {
+static void add_store(struct buf *out, struct core *core) {
 	struct db_status c, s;
-	db_status_get(control, &c);
-	db_status_get(samples, &s);
+	core_store_status(core, &c, &s);
 	metric_set(METRIC_DB_CONTROL_WAL, c.wal_bytes);
 	metric_set(METRIC_DB_SAMPLES_WAL, s.wal_bytes);
 	add_one(out, "drivewatt_db_control_healthy", "1 while control.db can be written",
@@ -178,7 +176,7 @@ enum http_next metrics(struct http_request *q unused_arg, struct http_response *
 	add_build(&r->body, api);
 	add_one(&r->body, "drivewatt_uptime_seconds", "Time since the start",
 		(double)(clock_mono_ns() - core->started_mono_ns) / 1e9);
-	add_store(&r->body, core->control, core->samples);
+	add_store(&r->body, core);
 	add_one(&r->body, "drivewatt_drives", "Drives known", (double)drives_count(core->drives));
 	add_one(&r->body, "drivewatt_benchmarks_running", "Benchmarks under way",
 		bench_active(core->bench));

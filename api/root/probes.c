@@ -4,7 +4,6 @@
 #include "api/root/root.h"
 #include "base/asset.h"
 #include "base/jsonw.h"
-#include "db/db.h"
 
 enum http_next healthz(
 	struct http_request *q unused_arg, struct http_response *r, void *ctx unused_arg) {
@@ -17,22 +16,16 @@ static bool check(struct jsonw *w, const char *name, bool good) {
 	return good;
 }
 
-static bool store_is_open(struct db *db) {
-	struct db_conn *c = NULL;
-	bool open = db_read_begin(db, &c, NULL) == RC_OK;
-	db_read_end(c);
-	return open;
-}
-
 /* A store that cannot write does not take readiness away: reads and power control go on. */
 enum http_next readyz(struct http_request *q unused_arg, struct http_response *r, void *ctx) {
 	struct api *api = api_of(ctx);
 	struct jsonw w;
-	bool ready = true;
+	bool ready = true, control, samples;
+	core_stores_open(api->core, &control, &samples);
 	jsonw_init(&w, &r->body);
 	jsonw_object(&w, NULL);
-	ready &= check(&w, "control_store", store_is_open(api->core->control));
-	ready &= check(&w, "samples_store", store_is_open(api->core->samples));
+	ready &= check(&w, "control_store", control);
+	ready &= check(&w, "samples_store", samples);
 	ready &= check(&w, "workers", api->config.ready(api->config.ready_arg));
 	jsonw_str(&w, "status", ready ? "ready" : "not_ready");
 	jsonw_object_end(&w);

@@ -5,7 +5,7 @@
 #include "api/v1/v1.h"
 #include "base/parse.h"
 #include "core/accounts.h"
-#include "db/accounts.h"
+#include "base/secret.h"
 
 static void render_account(struct jsonw *w, const struct account *a) {
 	jsonw_object(w, NULL);
@@ -42,16 +42,12 @@ uint64_t v1_accounts_version(void *ctx, const struct http_request *q unused_arg)
 
 enum http_next accounts_list(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
-	struct db_conn *c = NULL;
 	struct page p;
 	struct err err = {0};
 	uint64_t version = accounts_version(core->accounts);
 	enum rc rc = page_begin(&p, q, r, NULL, &err);
 	if (rc == RC_OK)
-		rc = db_read_begin(core->control, &c, &err);
-	if (rc == RC_OK)
-		rc = db_account_list(c, p.cursor, p.limit + 1, list_account, &p, &err);
-	db_read_end(c);
+		rc = accounts_each(core->accounts, p.cursor, p.limit + 1, list_account, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);
@@ -66,15 +62,10 @@ static bool is_administrator(const struct http_request *q) {
 /* What one may not see does not exist for one. */
 static enum rc find_account(
 	struct core *core, const struct http_request *q, struct account *out, struct err *err) {
-	struct db_conn *c = NULL;
 	const char *id = http_param(q, "id");
 	if (!is_administrator(q) && strcmp(id, http_actor(q)->account_id) != 0)
 		return err_set(err, RC_NOT_FOUND, "there is no account with this id");
-	enum rc rc = db_read_begin(core->control, &c, err);
-	if (rc == RC_OK)
-		rc = db_account_get(c, id, out, err);
-	db_read_end(c);
-	return rc;
+	return accounts_get(core->accounts, id, out, err);
 }
 
 enum http_next account_get(struct http_request *q, struct http_response *r, void *ctx) {
@@ -150,7 +141,8 @@ static enum rc patch_account(
 	if (rc == RC_OK && !is_administrator(q) && !own)
 		rc = err_set(
 			err, RC_FORBIDDEN, "only the password of one's own account may change");
-	change.if_version = http_header(q, "If-Match") ? a->config_version : 0;
+	if (rc == RC_OK && http_header(q, "If-Match"))
+		change.if_version = a->config_version;
 	if (rc == RC_OK)
 		rc = accounts_update(
 			core->accounts, http_actor(q), http_param(q, "id"), &change, a, err);
@@ -205,16 +197,13 @@ static bool list_token(void *arg, const struct token *t) {
 
 enum http_next tokens_list(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
-	struct db_conn *c = NULL;
 	struct page p;
 	struct err err = {0};
 	const char *whose = is_administrator(q) ? NULL : http_actor(q)->account_id;
 	enum rc rc = page_begin(&p, q, r, NULL, &err);
 	if (rc == RC_OK)
-		rc = db_read_begin(core->control, &c, &err);
-	if (rc == RC_OK)
-		rc = db_token_list(c, whose, p.cursor, p.limit + 1, list_token, &p, &err);
-	db_read_end(c);
+		rc = accounts_token_each(
+			core->accounts, whose, p.cursor, p.limit + 1, list_token, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);
@@ -223,11 +212,7 @@ enum http_next tokens_list(struct http_request *q, struct http_response *r, void
 
 static enum rc find_token(
 	struct core *core, const struct http_request *q, struct token *out, struct err *err) {
-	struct db_conn *c = NULL;
-	enum rc rc = db_read_begin(core->control, &c, err);
-	if (rc == RC_OK)
-		rc = db_token_get(c, http_param(q, "id"), out, err);
-	db_read_end(c);
+	enum rc rc = accounts_token_get(core->accounts, http_param(q, "id"), out, err);
 	if (rc == RC_OK && !is_administrator(q) &&
 		strcmp(out->account_id, http_actor(q)->account_id) != 0)
 		rc = err_set(err, RC_NOT_FOUND, "there is no token with this id");

@@ -7,7 +7,6 @@
 #include "base/parse.h"
 #include "core/bench.h"
 #include "core/drive.h"
-#include "db/runs.h"
 
 #define RUNTIME_DEFAULT_S 30
 
@@ -51,24 +50,14 @@ static void render_run(struct jsonw *w, const struct run *run) {
 
 /* --- the list --------------------------------------------------------------------------------- */
 
-struct list_ctx {
-	struct page page;
-	struct bench *bench;
-};
-
-static bool list_run(void *arg, const struct run *stored) {
-	struct list_ctx *c = arg;
-	if (!page_room(&c->page))
+static bool list_run(void *arg, const struct run *run) {
+	struct page *p = arg;
+	if (!page_room(p))
 		return false;
-	auto_free struct run *run = malloc(sizeof(*run));
-	if (!run)
-		return false;
-	*run = *stored;
-	bench_overlay(c->bench, run);
-	jsonw_object(&c->page.w, NULL);
-	render_run(&c->page.w, run);
-	jsonw_object_end(&c->page.w);
-	page_item_done(&c->page, run->id);
+	jsonw_object(&p->w, NULL);
+	render_run(&p->w, run);
+	jsonw_object_end(&p->w);
+	page_item_done(p, run->id);
 	return true;
 }
 
@@ -86,23 +75,18 @@ static enum rc read_state(const struct http_request *q, int *state, struct err *
 
 enum http_next benchmarks_list(struct http_request *q, struct http_response *r, void *ctx) {
 	static const char *const allowed[] = {"state", "drive", NULL};
-	struct core *core = api_of(ctx)->core;
-	struct list_ctx c = {.bench = core->bench};
-	struct db_conn *conn = NULL;
+	struct page p;
 	struct err err = {0};
 	int state;
 	enum rc rc = read_state(q, &state, &err);
 	if (rc == RC_OK)
-		rc = page_begin(&c.page, q, r, allowed, &err);
+		rc = page_begin(&p, q, r, allowed, &err);
 	if (rc == RC_OK)
-		rc = db_read_begin(core->control, &conn, &err);
-	if (rc == RC_OK)
-		rc = db_run_list(conn, state, http_query(q, "drive"), c.page.cursor,
-			c.page.limit + 1, list_run, &c, &err);
-	db_read_end(conn);
+		rc = bench_list(api_of(ctx)->core->bench, state, http_query(q, "drive"), p.cursor,
+			p.limit + 1, list_run, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
-	page_end(&c.page);
+	page_end(&p);
 	return HTTP_DONE;
 }
 
@@ -292,16 +276,6 @@ enum http_next benchmark_create(struct http_request *q, struct http_response *r,
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-static enum rc load_document(struct core *core, const char *id, enum db_run_document which,
-	char **out, size_t *len, struct err *err) {
-	struct db_conn *c = NULL;
-	enum rc rc = db_read_begin(core->control, &c, err);
-	if (rc == RC_OK)
-		rc = db_run_document(c, id, which, out, len, err);
-	db_read_end(c);
-	return rc;
-}
-
 static enum http_next answer_run(
 	struct http_request *q, struct http_response *r, struct core *core, const char *id) {
 	auto_free struct run *run = calloc(1, sizeof(*run));
@@ -313,7 +287,7 @@ static enum http_next answer_run(
 		err_set(&err, RC_NOMEM, "memory is out");
 	if (!run || bench_get(core->bench, id, run, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	enum rc rc = load_document(core, id, DB_RUN_RESULT, &result, &len, &err);
+	enum rc rc = bench_document(core->bench, id, RUN_DOCUMENT_RESULT, &result, &len, &err);
 	if (rc != RC_OK && rc != RC_NOT_FOUND)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
@@ -354,7 +328,7 @@ enum http_next benchmark_cancel(struct http_request *q, struct http_response *r,
 }
 
 static enum http_next answer_document(
-	struct http_request *q, struct http_response *r, void *ctx, enum db_run_document which) {
+	struct http_request *q, struct http_response *r, void *ctx, enum run_document which) {
 	struct core *core = api_of(ctx)->core;
 	auto_free struct run *run = calloc(1, sizeof(*run));
 	auto_free char *text = NULL;
@@ -364,16 +338,16 @@ static enum http_next answer_document(
 		err_set(&err, RC_NOMEM, "memory is out");
 	if (!run || query_check(q, NULL, &err) != RC_OK ||
 		bench_get(core->bench, http_param(q, "id"), run, &err) != RC_OK ||
-		load_document(core, run->id, which, &text, &len, &err) != RC_OK)
+		bench_document(core->bench, run->id, which, &text, &len, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	buf_add(&r->body, text, len);
 	return HTTP_DONE;
 }
 
 enum http_next benchmark_series_get(struct http_request *q, struct http_response *r, void *ctx) {
-	return answer_document(q, r, ctx, DB_RUN_SERIES);
+	return answer_document(q, r, ctx, RUN_DOCUMENT_SERIES);
 }
 
 enum http_next benchmark_fio_get(struct http_request *q, struct http_response *r, void *ctx) {
-	return answer_document(q, r, ctx, DB_RUN_FIO);
+	return answer_document(q, r, ctx, RUN_DOCUMENT_FIO);
 }

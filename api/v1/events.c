@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "core/events.h"
-#include "db/events.h"
 
 #define REPLAY_MAX 1000
 #define REPLAY_BYTES_MAX (1024 * 1024)
@@ -64,7 +63,6 @@ static bool list_event(void *arg, const struct event *e) {
 
 static enum http_next answer_log(
 	struct http_request *q, struct http_response *r, struct core *core) {
-	struct db_conn *c = NULL;
 	struct page p;
 	struct err err = {0};
 	int64_t after = 0;
@@ -72,10 +70,7 @@ static enum http_next answer_log(
 	if (rc == RC_OK && p.cursor[0])
 		rc = parse_i64(p.cursor, 0, INT64_MAX, &after, "cursor", &err);
 	if (rc == RC_OK)
-		rc = db_read_begin(core->control, &c, &err);
-	if (rc == RC_OK)
-		rc = db_event_list(c, after, p.limit + 1, list_event, &p, &err);
-	db_read_end(c);
+		rc = events_list(core->events, after, p.limit + 1, list_event, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);
@@ -98,11 +93,8 @@ static bool replay_event(void *arg, const struct event *e) {
 
 /* What the reader missed, or a note that some of it is no longer kept. */
 static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, struct err *err) {
-	struct db_conn *c = NULL;
 	int64_t first = 0, last = 0;
-	enum rc rc = db_read_begin(core->control, &c, err);
-	if (rc == RC_OK)
-		rc = db_event_range(c, &first, &last, err);
+	enum rc rc = events_range(core->events, &first, &last, err);
 	if (rc == RC_OK && (after + 1 < first || last - after > REPLAY_MAX)) {
 		int64_t from = last - REPLAY_MAX + 1 > first ? last - REPLAY_MAX + 1 : first;
 		buf_printf(&re->text,
@@ -111,8 +103,7 @@ static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, 
 		after = from - 1;
 	}
 	if (rc == RC_OK)
-		rc = db_event_list(c, after, REPLAY_MAX, replay_event, re, err);
-	db_read_end(c);
+		rc = events_list(core->events, after, REPLAY_MAX, replay_event, re, err);
 	return rc;
 }
 
@@ -185,7 +176,6 @@ static bool list_audit(void *arg, const struct audit_entry *a) {
 
 enum http_next audit_list(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
-	struct db_conn *c = NULL;
 	struct page p;
 	struct err err = {0};
 	int64_t before = INT64_MAX;
@@ -193,10 +183,7 @@ enum http_next audit_list(struct http_request *q, struct http_response *r, void 
 	if (rc == RC_OK && p.cursor[0])
 		rc = parse_i64(p.cursor, 0, INT64_MAX, &before, "cursor", &err);
 	if (rc == RC_OK)
-		rc = db_read_begin(core->control, &c, &err);
-	if (rc == RC_OK)
-		rc = db_audit_list(c, before, p.limit + 1, list_audit, &p, &err);
-	db_read_end(c);
+		rc = events_audit_list(core->events, before, p.limit + 1, list_audit, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);

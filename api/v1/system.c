@@ -4,19 +4,16 @@
 #include "core/bench.h"
 #include "core/drive.h"
 #include "core/sim.h"
-#include "db/db.h"
 
-static void render_database(struct jsonw *w, const char *key, struct db *db) {
-	struct db_status s;
-	db_status_get(db, &s);
+static void render_database(struct jsonw *w, const char *key, const struct db_status *s) {
 	jsonw_object(w, key);
-	jsonw_bool(w, "healthy", s.healthy);
-	jsonw_int(w, "schema_version", s.schema_version);
-	jsonw_int(w, "file_bytes", s.file_bytes);
-	jsonw_int(w, "wal_bytes", s.wal_bytes);
-	jsonw_int(w, "commits", s.commits);
-	jsonw_int(w, "failures", s.failures);
-	render_text_or_null(w, "last_error", s.last_error);
+	jsonw_bool(w, "healthy", s->healthy);
+	jsonw_int(w, "schema_version", s->schema_version);
+	jsonw_int(w, "file_bytes", s->file_bytes);
+	jsonw_int(w, "wal_bytes", s->wal_bytes);
+	jsonw_int(w, "commits", s->commits);
+	jsonw_int(w, "failures", s->failures);
+	render_text_or_null(w, "last_error", s->last_error);
 	jsonw_object_end(w);
 }
 
@@ -36,6 +33,7 @@ enum http_next system_get(struct http_request *q, struct http_response *r, void 
 	struct core *core = api->core;
 	struct err err = {0};
 	struct jsonw w;
+	struct db_status control, samples;
 	char reason[160];
 	if (query_check(q, NULL, &err) != RC_OK)
 		return http_fail(q, r, &err);
@@ -45,8 +43,7 @@ enum http_next system_get(struct http_request *q, struct http_response *r, void 
 	jsonw_str(&w, "id", core->host_id);
 	jsonw_str(&w, "href", "/api/v1/system");
 	jsonw_str(&w, "version", api->config.version);
-	jsonw_double(&w, "uptime_s",
-		(double)((clock_mono_ns() - core->started_mono_ns) / 1000000) / 1000.0);
+	jsonw_milli(&w, "uptime_s", (clock_mono_ns() - core->started_mono_ns) / 1000000);
 	jsonw_str(&w, "role", "standalone");
 	jsonw_bool(&w, "simulated", core->sim != NULL);
 	render_int_or_null(&w, "simulated_scale", core->sim ? sim_scale(core->sim) : NONE);
@@ -57,8 +54,9 @@ enum http_next system_get(struct http_request *q, struct http_response *r, void 
 	jsonw_uint(&w, "benchmarks_running", bench_active(core->bench));
 	render_limits(&w, &core->config);
 	jsonw_object(&w, "database");
-	render_database(&w, "control", core->control);
-	render_database(&w, "samples", core->samples);
+	core_store_status(core, &control, &samples);
+	render_database(&w, "control", &control);
+	render_database(&w, "samples", &samples);
 	jsonw_object_end(&w);
 	jsonw_object_end(&w);
 	return HTTP_DONE;

@@ -6,7 +6,6 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/bench.h"
-#include "db/runs.h"
 
 void workload_render(struct jsonw *w, const struct workload *l) {
 	enum workload_pattern p = l->pattern;
@@ -95,7 +94,6 @@ static bool list_workload(void *arg, const struct workload *l) {
 /* The catalogue comes whole on the first page, one's own follow by name. */
 enum http_next workloads_list(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
-	struct db_conn *c = NULL;
 	struct page p;
 	struct err err = {0};
 	size_t n;
@@ -104,10 +102,7 @@ enum http_next workloads_list(struct http_request *q, struct http_response *r, v
 		return http_fail(q, r, &err);
 	for (size_t i = 0; p.cursor[0] == '\0' && i < n; i++)
 		render_resource(&p.w, &builtins[i]);
-	enum rc rc = db_read_begin(core->control, &c, &err);
-	if (rc == RC_OK)
-		rc = db_workload_each(c, list_workload, &p, &err);
-	db_read_end(c);
+	enum rc rc = bench_workload_each(core->bench, list_workload, &p, &err);
 	page_end(&p);
 	return rc == RC_OK ? HTTP_DONE : http_fail(q, r, &err);
 }

@@ -62,6 +62,18 @@ enum rc must_check accounts_token_create(struct accounts *a, const struct actor 
 	char secret[SECRET_TOKEN_SIZE], struct err *err);
 enum rc must_check accounts_token_delete(
 	struct accounts *a, const struct actor *who, const char *id, struct err *err);
+
+/* Reading. Names after `after` (""), ascending; ids for tokens, account_id NULL: everybody's.
+ * Visitors return false to stop. Blocks on the store. */
+enum rc must_check accounts_get(
+	struct accounts *a, const char *id, struct account *out, struct err *err);
+enum rc must_check accounts_each(struct accounts *a, const char *after, int limit,
+	bool (*visit)(void *arg, const struct account *account), void *arg, struct err *err);
+enum rc must_check accounts_token_get(
+	struct accounts *a, const char *id, struct token *out, struct err *err);
+enum rc must_check accounts_token_each(struct accounts *a, const char *account_id,
+	const char *after, int limit, bool (*visit)(void *arg, const struct token *token),
+	void *arg, struct err *err);
 /* Counts up at every change of accounts or tokens: the ETag of lists. */
 uint64_t accounts_version(struct accounts *a);
 

@@ -46,11 +46,18 @@ enum rc must_check bench_delete(
 	struct bench *b, const struct actor *who, const char *id, struct err *err);
 /* The stored run with its live progress. */
 enum rc must_check bench_get(struct bench *b, const char *id, struct run *out, struct err *err);
-/* Live progress laid over a run that was read from the store in a list. */
-void bench_overlay(struct bench *b, struct run *r);
+/* Newest first, with live progress; `before` is an id or "", state -1 any, drive_id NULL any. The
+ * visitor returns false to stop. */
+enum rc must_check bench_list(struct bench *b, int state, const char *drive_id, const char *before,
+	int limit, bool (*visit)(void *arg, const struct run *r), void *arg, struct err *err);
+/* *out is the caller's to free; RC_NOT_FOUND when there is none (yet). */
+enum rc must_check bench_document(struct bench *b, const char *id, enum run_document which,
+	char **out, size_t *len, struct err *err);
 unsigned bench_active(struct bench *b);
 
-/* Own workloads beside the built-in ones. RC_CONFLICT: a built-in name. */
+/* Own workloads beside the built-in ones, by name. RC_CONFLICT: a built-in name. */
+enum rc must_check bench_workload_each(struct bench *b,
+	bool (*visit)(void *arg, const struct workload *w), void *arg, struct err *err);
 enum rc must_check bench_workload_find(
 	struct bench *b, const char *name, struct workload *out, struct err *err);
 enum rc must_check bench_workload_put(struct bench *b, const struct actor *who,

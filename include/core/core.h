@@ -11,6 +11,7 @@
 
 #include "base/rc.h"
 #include "model/host.h"
+#include "model/store.h"
 
 struct accounts;
 struct bench;
@@ -71,5 +72,10 @@ struct core *core_new(const struct core_config *config, struct err *err);
 enum rc must_check core_start(struct core *core, struct err *err);
 /* Stops producers and runs within deadline_ms, flushes and closes. NULL is fine. */
 void core_free(struct core *core, int64_t deadline_ms);
+
+/* How the stores fare; does not wait for a writer. Any thread. */
+void core_store_status(struct core *core, struct db_status *control, struct db_status *samples);
+/* Whether both stores can be read now. Blocks on them. */
+bool core_stores_open(struct core *core, bool *control, bool *samples);
 
 #endif

@@ -38,4 +38,13 @@ void events_record(struct events *ev, enum event_type type, const struct actor *
 enum rc must_check events_subscribe(struct events *ev, void (*fn)(void *arg, const struct event *e),
 	void *arg, struct err *err);
 
+/* Events with id > after, ascending, at most limit; the event's data is borrowed for the call. */
+enum rc must_check events_list(struct events *ev, int64_t after, int limit,
+	bool (*visit)(void *arg, const struct event *e), void *arg, struct err *err);
+/* Oldest and newest id kept, 0 and 0 without any. */
+enum rc must_check events_range(struct events *ev, int64_t *first, int64_t *last, struct err *err);
+/* Audit rows with id < before, descending, at most limit. */
+enum rc must_check events_audit_list(struct events *ev, int64_t before, int limit,
+	bool (*visit)(void *arg, const struct audit_entry *a), void *arg, struct err *err);
+
 #endif

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "model/store.h"
 
 struct db;      /* one file */
 struct db_conn; /* one connection, lent to one thread for one short transaction */
@@ -43,13 +44,6 @@ enum rc must_check db_write_begin(struct db *db, struct db_conn **out, struct er
 enum rc must_check db_write_commit(struct db_conn *c, struct err *err);
 void db_write_abort(struct db_conn *c); /* NULL is fine */
 
-struct db_status {
-	bool healthy; /* the last write worked */
-	int schema_version;
-	int64_t file_bytes, wal_bytes;
-	int64_t commits, failures;
-	char last_error[160]; /* "" none */
-};
 /* Any thread, does not wait for the writer. */
 void db_status_get(struct db *db, struct db_status *out);
 /* PASSIVE checkpoint; also sets the WAL gauge. Called by a timer's job. */

@@ -21,9 +21,8 @@ enum rc must_check db_run_set_result(struct db_conn *c, const char *id, const ch
 	const char *series, const char *fio, struct err *err);
 enum rc must_check db_run_get(struct db_conn *c, const char *id, struct run *out, struct err *err);
 
-enum db_run_document { DB_RUN_RESULT, DB_RUN_SERIES, DB_RUN_FIO };
 /* *out is the caller's to free; RC_NOT_FOUND when there is none (yet). */
-enum rc must_check db_run_document(struct db_conn *c, const char *id, enum db_run_document which,
+enum rc must_check db_run_document(struct db_conn *c, const char *id, enum run_document which,
 	char **out, size_t *len, struct err *err);
 /* Newest first; `before` is an id or "". state -1: any; drive_id NULL: any. */
 enum rc must_check db_run_list(struct db_conn *c, int state, const char *drive_id,

@@ -98,6 +98,9 @@ struct run_power {
 	double drive_w;       /* sum of the drives' own meters; NaN */
 };
 
+/* JSON texts kept beside a run. */
+enum run_document { RUN_DOCUMENT_RESULT, RUN_DOCUMENT_SERIES, RUN_DOCUMENT_FIO };
+
 #define RUN_MIN_FRESH_READINGS 8
 
 #endif
