@@ -12,6 +12,21 @@
 #define LOOPS_MAX 1024
 #define MOUNT_LINES_MAX 100000
 
+/* In order of kind, so that a mount is what people are told first. */
+static void insert(struct drive_namespace *ns, const struct drive_use *use) {
+	uint8_t at = 0;
+
+	while (at < ns->use_count && ns->uses[at].kind <= use->kind)
+		at++;
+	if (at == DRIVE_MAX_USES)
+		return;
+	if (ns->use_count < DRIVE_MAX_USES)
+		ns->use_count++;
+	memmove(&ns->uses[at + 1], &ns->uses[at],
+		(size_t)(ns->use_count - 1 - at) * sizeof(ns->uses[0]));
+	ns->uses[at] = *use;
+}
+
 void use_add(struct drive_namespace *ns, enum use_kind kind, const char *fmt, ...) {
 	struct drive_use use = {.kind = (uint8_t)kind};
 	va_list ap;
@@ -22,8 +37,7 @@ void use_add(struct drive_namespace *ns, enum use_kind kind, const char *fmt, ..
 	for (uint8_t i = 0; i < ns->use_count; i++)
 		if (ns->uses[i].kind == kind && strcmp(ns->uses[i].detail, use.detail) == 0)
 			return;
-	if (ns->use_count < DRIVE_MAX_USES)
-		ns->uses[ns->use_count++] = use;
+	insert(ns, &use);
 }
 
 /* --- paths ----------------------------------------------------------------------------------- */
@@ -112,17 +126,20 @@ static size_t block_entries(const struct family *f, const char *name, const char
 	return count;
 }
 
+/* One use for all of them: a long list must not push out what says more. */
 static void add_partitions(struct family *f, const char *name) {
 	char names[FAMILY_MAX][SYSFS_NAME_SIZE], number[16];
-	size_t count = block_entries(f, name, "", names);
+	size_t count = block_entries(f, name, "", names), partitions = 0;
 
 	for (size_t i = 0; i < count; i++) {
 		if (!sysfs_read(number, sizeof(number), "%s/class/block/%s/%s/partition",
 			    f->root->sys, name, names[i]))
 			continue;
 		family_add(f, names[i]);
-		use_add(f->ns, USE_PARTITION, "%s is a partition of %s", names[i], name);
+		partitions++;
 	}
+	if (partitions > 0)
+		use_add(f->ns, USE_PARTITION, "%s has %zu partition(s)", name, partitions);
 }
 
 static void add_holders(struct family *f, const char *name) {

@@ -10,7 +10,8 @@
 #include "model/drive.h"
 #include "priv/sysfs.h"
 
-/* Adds a use unless the same stands there already; the 17th is dropped. */
+/* Adds a use unless the same stands there already. Kept in order of kind; of more than
+ * DRIVE_MAX_USES the last is dropped. */
 void use_add(struct drive_namespace *ns, enum use_kind kind, const char *fmt, ...)
 	printf_like(3, 4);
 

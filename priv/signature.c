@@ -3,7 +3,7 @@
 
 #include "priv/inuse.h"
 
-#define FOUND_MAX 32
+#define FOUND_MAX 8
 
 static void add_found(blkid_probe probe, struct drive_namespace *ns) {
 	const char *value;

@@ -1,0 +1,269 @@
+#include <endian.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/support/nvme_model.h"
+
+#define IDENTIFY_BYTES 4096
+#define SMART_BYTES 512
+#define LAST_STATE 3
+#define NSID_ALL 0xffffffffu
+
+enum { ADMIN_GET_LOG = 0x02, ADMIN_IDENTIFY = 0x06, ADMIN_SET_FEATURES = 0x09 };
+enum { ADMIN_GET_FEATURES = 0x0a, ADMIN_KEEP_ALIVE = 0x18 };
+enum { CNS_NAMESPACE = 0x00, CNS_CONTROLLER = 0x01, CNS_ACTIVE = 0x02, CNS_DESCRIPTORS = 0x03 };
+enum { FEATURE_POWER = 0x02, FEATURE_TEMPERATURE = 0x04, LOG_SMART = 0x02 };
+enum { SELECT_CURRENT, SELECT_DEFAULT, SELECT_SAVED, SELECT_CAPABILITIES };
+
+#define CAPABILITY_CHANGEABLE 4u
+
+static const struct {
+	uint16_t max_cw; /* in 0.01 W; in 0.0001 W where fine */
+	bool fine, operational;
+	uint32_t entry_us, exit_us;
+	uint8_t rank;
+	uint16_t idle_cw, active_cw;
+} states[LAST_STATE + 1] = {
+	{.max_cw = 2500,
+		.operational = true,
+		.entry_us = 100,
+		.exit_us = 100,
+		.rank = 0,
+		.idle_cw = 500,
+		.active_cw = 1800},
+	{.max_cw = 1500,
+		.operational = true,
+		.entry_us = 200,
+		.exit_us = 200,
+		.rank = 1,
+		.idle_cw = 450,
+		.active_cw = 1200},
+	{.max_cw = 1000,
+		.operational = true,
+		.entry_us = 300,
+		.exit_us = 300,
+		.rank = 2,
+		.idle_cw = 400,
+		.active_cw = 900},
+	{.max_cw = 450, .fine = true, .entry_us = 5000, .exit_us = 9000, .rank = 3},
+};
+
+void nvme_model_init(struct nvme_model *m, unsigned number) {
+	*m = (struct nvme_model){
+		.model = "Bed NVMe 25W",
+		.firmware = "1.0",
+		.cntlid = (uint16_t)(number + 1),
+		.blocks = 131072,
+		.temperature_k = 311,
+		.data_read = 1000,
+		.data_written = 2000,
+		.power_on_h = 1234,
+	};
+	snprintf(m->serial, sizeof(m->serial), "BED%04u", number);
+	snprintf(m->subsystem_nqn, sizeof(m->subsystem_nqn), "nqn.2014-08.invalid.drivewatt:bed:%s",
+		m->serial);
+}
+
+/* --- little-endian fields ----------------------------------------------------------------------
+ */
+
+static void put16(uint8_t *p, uint16_t v) {
+	v = htole16(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put32(uint8_t *p, uint32_t v) {
+	v = htole32(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put64(uint8_t *p, uint64_t v) {
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+static void put_padded(uint8_t *p, size_t width, const char *text) {
+	memset(p, ' ', width);
+	memcpy(p, text, strnlen(text, width));
+}
+
+/* --- Identify ----------------------------------------------------------------------------------
+ */
+
+static void put_state(uint8_t *p, unsigned state) {
+	const uint8_t centiwatts = 2 << 6;
+
+	put16(p, states[state].max_cw);
+	p[3] = (uint8_t)((states[state].fine ? 1 : 0) | (states[state].operational ? 0 : 2));
+	put32(p + 4, states[state].entry_us);
+	put32(p + 8, states[state].exit_us);
+	memset(p + 12, states[state].rank, 4);
+	if (states[state].idle_cw == 0)
+		return;
+	put16(p + 16, states[state].idle_cw);
+	p[18] = centiwatts;
+	put16(p + 20, states[state].active_cw);
+	p[22] = centiwatts | 2;
+}
+
+static int identify_controller(const struct nvme_model *m, uint8_t *p) {
+	put16(p, 0x1b36);
+	put_padded(p + 4, 20, m->serial);
+	put_padded(p + 24, 40, m->model);
+	put_padded(p + 64, 8, m->firmware);
+	put16(p + 78, m->cntlid);
+	put32(p + 80, 0x20000); /* NVMe 2.0 */
+	p[111] = 1;             /* an I/O controller */
+	p[261] = 2;             /* log page attributes: commands supported and effects */
+	p[263] = LAST_STATE;
+	p[265] = 1; /* autonomous transitions */
+	put16(p + 266, 343);
+	put16(p + 268, 353);
+	put16(p + 322, 1); /* host controlled thermal management */
+	put16(p + 324, 273);
+	put16(p + 326, 353);
+	p[512] = 0x66;
+	p[513] = 0x44;
+	put32(p + 516, 1); /* one namespace */
+	p[525] = 1;        /* volatile write cache */
+	memcpy(p + 768, m->subsystem_nqn, strlen(m->subsystem_nqn));
+	for (unsigned i = 0; i <= LAST_STATE; i++)
+		put_state(p + 2048 + 32 * (size_t)i, i);
+	return NVME_MODEL_OK;
+}
+
+static int identify_namespace(const struct nvme_model *m, uint32_t nsid, uint8_t *p) {
+	if (nsid != 1 && nsid != NSID_ALL)
+		return NVME_MODEL_INVALID_NAMESPACE;
+	put64(p, m->blocks);
+	put64(p + 8, m->blocks);
+	put64(p + 16, m->blocks);
+	p[130] = 9; /* format 0: blocks of 2^9 bytes */
+	return NVME_MODEL_OK;
+}
+
+static int identify_descriptors(const struct nvme_model *m, uint32_t nsid, uint8_t *p) {
+	if (nsid != 1)
+		return NVME_MODEL_INVALID_NAMESPACE;
+	p[0] = 3; /* a UUID */
+	p[1] = 16;
+	p[4] = 0xbe;
+	put_padded(p + 5, 15, m->serial);
+	return NVME_MODEL_OK;
+}
+
+static int identify(const struct nvme_model *m, const struct nvme_model_command *c) {
+	uint8_t *p = c->data;
+
+	if (!p || c->data_bytes < IDENTIFY_BYTES)
+		return NVME_MODEL_INVALID_FIELD;
+	memset(p, 0, IDENTIFY_BYTES);
+	switch (c->cdw10 & 0xff) {
+	case CNS_CONTROLLER:
+		return identify_controller(m, p);
+	case CNS_NAMESPACE:
+		return identify_namespace(m, c->nsid, p);
+	case CNS_DESCRIPTORS:
+		return identify_descriptors(m, c->nsid, p);
+	case CNS_ACTIVE:
+		put32(p, c->nsid < 1 ? 1 : 0);
+		return NVME_MODEL_OK;
+	default:
+		return NVME_MODEL_INVALID_FIELD;
+	}
+}
+
+/* --- features ----------------------------------------------------------------------------------
+ */
+
+static int set_power(struct nvme_model *m, const struct nvme_model_command *c) {
+	if (m->power_fixed)
+		return NVME_MODEL_NOT_CHANGEABLE;
+	if (c->cdw10 >> 31)
+		return NVME_MODEL_NOT_SAVEABLE;
+	if ((c->cdw11 & 0x1f) > LAST_STATE || c->cdw11 >> 8)
+		return NVME_MODEL_INVALID_FIELD;
+	m->power = c->cdw11;
+	return NVME_MODEL_OK;
+}
+
+static int set_features(struct nvme_model *m, const struct nvme_model_command *c) {
+	return (c->cdw10 & 0xff) == FEATURE_POWER ? set_power(m, c) : NVME_MODEL_INVALID_FIELD;
+}
+
+static int get_features(const struct nvme_model *m, struct nvme_model_command *c) {
+	unsigned select = c->cdw10 >> 8 & 7;
+	uint32_t current, preset;
+
+	switch (c->cdw10 & 0xff) {
+	case FEATURE_POWER:
+		current = m->power;
+		preset = 0;
+		break;
+	case FEATURE_TEMPERATURE:
+		current = preset = 343;
+		break;
+	default:
+		return NVME_MODEL_INVALID_FIELD;
+	}
+	if (select > SELECT_CAPABILITIES)
+		return NVME_MODEL_INVALID_FIELD;
+	c->result = select == SELECT_CURRENT ? current : preset;
+	if (select == SELECT_CAPABILITIES)
+		c->result = m->power_fixed ? 0 : CAPABILITY_CHANGEABLE;
+	return NVME_MODEL_OK;
+}
+
+/* --- logs --------------------------------------------------------------------------------------
+ */
+
+static void smart_log(const struct nvme_model *m, uint8_t p[SMART_BYTES]) {
+	memset(p, 0, SMART_BYTES);
+	p[0] = m->critical_warning;
+	put16(p + 1, m->temperature_k);
+	p[3] = 100;
+	p[4] = 10;
+	p[5] = 3;
+	put64(p + 32, m->data_read);
+	put64(p + 48, m->data_written);
+	put64(p + 112, 17);
+	put64(p + 128, m->power_on_h);
+	put16(p + 200, m->temperature_k);
+}
+
+static int get_log(const struct nvme_model *m, const struct nvme_model_command *c) {
+	uint32_t dwords = (c->cdw10 >> 16 | c->cdw11 << 16) + 1;
+	uint64_t offset = (uint64_t)c->cdw13 << 32 | c->cdw12, left;
+	uint8_t page[SMART_BYTES];
+
+	if ((c->cdw10 & 0xff) != LOG_SMART)
+		return NVME_MODEL_INVALID_LOG;
+	if (!c->data || (uint64_t)dwords * 4 > c->data_bytes || offset > SMART_BYTES)
+		return NVME_MODEL_INVALID_FIELD;
+	smart_log(m, page);
+	left = SMART_BYTES - offset;
+	memset(c->data, 0, (size_t)dwords * 4);
+	memcpy(c->data, page + offset, left < (uint64_t)dwords * 4 ? left : (size_t)dwords * 4);
+	return NVME_MODEL_OK;
+}
+
+int nvme_model_admin(struct nvme_model *m, struct nvme_model_command *c) {
+	m->commands++;
+	c->result = 0;
+	if (m->fail_status)
+		return m->fail_status;
+	switch (c->opcode) {
+	case ADMIN_IDENTIFY:
+		return identify(m, c);
+	case ADMIN_SET_FEATURES:
+		return set_features(m, c);
+	case ADMIN_GET_FEATURES:
+		return get_features(m, c);
+	case ADMIN_GET_LOG:
+		return get_log(m, c);
+	case ADMIN_KEEP_ALIVE:
+		return NVME_MODEL_OK;
+	default:
+		return NVME_MODEL_INVALID_OPCODE;
+	}
+}

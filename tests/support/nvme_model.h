@@ -1,0 +1,57 @@
+/*
+ * A made-up NVMe controller at the level of admin commands: three operational power states of 25,
+ * 15 and 10 W and a non-operational one, Identify, Get and Set Features, SMART. Plain data without
+ * pointers, so that it can lie in memory that processes share. Used by the unit tests of
+ * priv/nvme.c and, behind a preloaded ioctl(), by the bed for the whole daemon.
+ */
+#ifndef DRIVEWATT_TESTS_NVME_MODEL_H
+#define DRIVEWATT_TESTS_NVME_MODEL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What a command is answered with, as the kernel gives it. */
+enum nvme_model_status {
+	NVME_MODEL_OK = 0,
+	NVME_MODEL_INVALID_OPCODE = 0x4001,
+	NVME_MODEL_INVALID_FIELD = 0x4002,
+	NVME_MODEL_INVALID_NAMESPACE = 0x400b,
+	NVME_MODEL_INVALID_LOG = 0x4109,
+	NVME_MODEL_NOT_SAVEABLE = 0x410d,
+	NVME_MODEL_NOT_CHANGEABLE = 0x410e,
+};
+
+struct nvme_model {
+	char serial[21], model[41], firmware[9], subsystem_nqn[224];
+	uint16_t cntlid;
+	uint64_t blocks; /* of its one namespace, 512 bytes each */
+
+	uint32_t power;   /* feature 02h as set: state and workload hint */
+	bool power_fixed; /* Set Features 02h is refused as not changeable */
+	uint16_t temperature_k;
+	uint8_t critical_warning;
+	uint64_t data_read, data_written; /* × 512,000 bytes */
+	uint64_t power_on_h;
+
+	/* Faults, set from outside. */
+	int32_t fail_errno;  /* every command gives -1 and this */
+	int32_t fail_status; /* every command gives this status */
+	int32_t hang;        /* while not 0, no command is answered */
+
+	uint32_t commands; /* answered so far */
+};
+
+/* An admin command, as struct nvme_passthru_cmd has it. */
+struct nvme_model_command {
+	uint8_t opcode;
+	uint32_t nsid, cdw10, cdw11, cdw12, cdw13;
+	void *data;
+	uint32_t data_bytes;
+	uint32_t result; /* filled in */
+};
+
+void nvme_model_init(struct nvme_model *m, unsigned number);
+/* 0, or a status; fail_errno and hang are the caller's business. */
+int nvme_model_admin(struct nvme_model *m, struct nvme_model_command *c);
+
+#endif
