@@ -133,7 +133,9 @@ static void the_two_files_are_not_mistaken_for_each_other(void **state) {
 		.path = t->path, .file = DB_SAMPLES, .readers = 1, .busy_ms = 1000};
 	assert_null(db_open(&config, &err));
 	assert_int_equal(err.rc, RC_UNSUPPORTED);
-	assert_string_equal(err.msg, "the file is not a samples database");
+	char want[160];
+	snprintf(want, sizeof(want), "%s: the file is not a samples database", t->path);
+	assert_string_equal(err.msg, want);
 }
 
 #define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

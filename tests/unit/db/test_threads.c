@@ -60,7 +60,7 @@ static void *write_on(void *arg) {
 static bool read_once(struct db *db, long *seen) {
 	struct db_conn *c;
 	char count[24] = "0";
-	int64_t first, last;
+	int64_t first, last = 0;
 	if (db_read_begin(db, &c, NULL) != RC_OK)
 		return false;
 	const enum rc rc = db_meta_get(c, "count", count, sizeof(count), NULL);
