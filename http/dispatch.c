@@ -80,8 +80,7 @@ static int check_framing(struct http_request *q, struct err *err) {
 
 static int check_body(struct http_request *q, struct err *err) {
 	uint64_t len = announced(q);
-	q->has_body = len > 0;
-	if (!q->has_body)
+	if (!len)
 		return 0;
 	if (!q->route->body_max) {
 		err_set(err, RC_TOO_LARGE, "this request takes no body");
@@ -284,13 +283,12 @@ static void take_headers(struct http_request *q, const char *method) {
 		memcpy(q->request_id, id, strlen(id) + 1);
 }
 
-/* A refusal ahead of the body costs the connection, so a short body is read first. A client that
- * waits for 100 is told at once. */
+/* The library closes a connection whose answer comes ahead of the end of the request, so what is
+ * short is read first. A client that waits for 100 is told at once. */
 static enum step refuse(struct http_request *q, int status, const struct err *err) {
 	enum step step = answer_error(q, status, err);
 	bool is_short = announced(q) <= HTTP_BODY_UNAUTHENTICATED_MAX;
-	if (step == STEP_ANSWER && announced(q) && is_short && !q->close &&
-		!http_header(q, "Expect"))
+	if (step == STEP_ANSWER && is_short && !q->close && !http_header(q, "Expect"))
 		return STEP_READ;
 	return step;
 }
@@ -301,8 +299,6 @@ static enum step begin(struct http_request *q, const char *method) {
 	int status = check_headers(q, &err);
 	if (status)
 		return refuse(q, status, &err);
-	if (!q->has_body)
-		return dispatch_complete(q);
 	buf_init(&q->body, q->route->body_max);
 	if (q->verified || announced(q) <= HTTP_BODY_UNAUTHENTICATED_MAX)
 		return STEP_READ;

@@ -35,7 +35,6 @@ struct http_request {
 	bool checked; /* the headers were */
 	bool reading; /* the headers are done with */
 	bool built;   /* answer is what it will be */
-	bool has_body;
 	bool takes_gzip;
 	bool id_given;      /* by the client */
 	bool close;         /* after the answer */
