@@ -165,7 +165,7 @@ static void on_reply(void *arg, const struct drive_reply *r) {
 	struct drives *ds = e->ds;
 	pthread_rwlock_wrlock(&ds->lock);
 	/* A target that gives up by itself answers once more: the command stays. */
-	const bool stays = r->rc == RC_TIMEOUT && !r->late;
+	const bool stays = r->more;
 	struct todo *t = stays && c->timed_out ? NULL : take_todo(c);
 	if (t) {
 		copy_reply(t, r);

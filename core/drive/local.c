@@ -75,7 +75,12 @@ static const enum priv_verb verbs[] = {
 static void on_reply(void *arg, const struct priv_drive_reply *r, bool late) {
 	struct call *c = arg;
 	const enum rc rc = (enum rc)r->rc;
-	struct drive_reply out = {.rc = rc, .late = late, .power_state = r->power_state};
+	struct drive_reply out = {
+		.rc = rc,
+		.late = late,
+		.more = !late && rc == RC_TIMEOUT && r->more,
+		.power_state = r->power_state,
+	};
 	if (rc) {
 		err_set(&out.err, rc, "%s", r->msg);
 		out.err.nvme_status = r->nvme_status;
@@ -85,8 +90,7 @@ static void on_reply(void *arg, const struct priv_drive_reply *r, bool late) {
 		out.health = &r->u.health;
 	}
 	c->fn(c->arg, &out);
-	/* After a time-out the late answer comes, or its loss. */
-	if (rc != RC_TIMEOUT || late)
+	if (!out.more)
 		free(c);
 }
 

@@ -24,8 +24,11 @@ struct httpc;
 struct pool;
 struct power;
 struct privc;
+struct retention;
 struct sim;
 struct timers;
+
+#define CORE_SIM_DIR "sim" /* below data_dir: the sockets of simulated drives */
 
 struct core_config {
 	const char *data_dir;
@@ -63,6 +66,7 @@ struct core {
 	struct drives *drives;
 	struct power *power;
 	struct bench *bench;
+	struct retention *retention; /* once started */
 };
 
 /* Opens the stores and makes all parts; nothing runs on drives yet. */

@@ -28,9 +28,9 @@ struct drive_reply {
 };
 typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
 
-/* A kind of target. submit answers RC_OK when fn will be called exactly once, from a thread of the
- * target's own; it never blocks. A target that answers RC_TIMEOUT by itself calls fn once more,
- * with late set, when the answer or its loss is known. */
+/* A kind of target. submit answers RC_OK when fn will be called, from a thread of the target's own:
+ * exactly once, or twice when the first reply has more set (then the late answer, or its loss).
+ * It never blocks. */
 struct drive_target_ops {
 	enum rc (*submit)(void *source, const struct drive *d, enum drive_verb verb,
 		int power_state, drive_reply_fn *fn, void *arg, struct err *err);

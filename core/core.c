@@ -1,0 +1,328 @@
+#include "core/core.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/id.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/parse.h"
+#include "core/accounts.h"
+#include "core/bench.h"
+#include "core/energy.h"
+#include "core/hosts.h"
+#include "core/httpc.h"
+#include "core/power.h"
+#include "core/privc.h"
+#include "core/retention.h"
+#include "core/sim.h"
+#include "db/events.h"
+
+/* The limits of what all parts share. */
+#define MAX_TIMERS 8192
+#define JOB_THREADS 4
+#define JOB_QUEUE 16384
+#define CONTROL_READERS 12
+#define SAMPLES_READERS 6
+#define BUSY_MS 5000
+#define PEER_QUEUE 8
+#define MAX_SERIES 16384
+#define QUEUE_SAMPLES 65536
+#define FLUSH_MS 2000
+#define GAP_MS 60000
+#define BACKOFF_MAX_MS 300000
+#define PRUNE_MS 3600000
+#define CHECKPOINT_MS 60000
+
+/* --- stores and identity --- */
+
+static struct db *open_store(
+	const struct core_config *c, const char *name, enum db_file file, struct err *err) {
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/%s", c->data_dir, name);
+	const struct db_config config = {
+		.path = path,
+		.file = file,
+		.readers = file == DB_CONTROL ? CONTROL_READERS : SAMPLES_READERS,
+		.busy_ms = BUSY_MS,
+	};
+	return db_open(&config, err);
+}
+
+static enum rc open_stores(struct core *core, struct err *err) {
+	if (mkdir(core->config.data_dir, 0700) && errno != EEXIST)
+		return err_errno(err, errno, core->config.data_dir);
+	core->control = open_store(&core->config, "control.db", DB_CONTROL, err);
+	if (core->control)
+		core->samples = open_store(&core->config, "samples.db", DB_SAMPLES, err);
+	return core->samples ? RC_OK : err->rc;
+}
+
+static enum rc take_id(struct core *core, struct db_conn *c, struct err *err) {
+	enum rc rc = db_meta_get(c, "instance_id", core->host_id, sizeof(core->host_id), err);
+	if (rc != RC_NOT_FOUND)
+		return rc;
+	id_uuid(core->host_id);
+	return db_meta_set(c, "instance_id", core->host_id, err);
+}
+
+/* Made at the first start and never changed. */
+static enum rc know_oneself(struct core *core, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_write_begin(core->control, &c, err);
+	if (rc)
+		return rc;
+	rc = take_id(core, c, err);
+	if (rc) {
+		db_write_abort(c);
+		return rc;
+	}
+	return db_write_commit(c, err);
+}
+
+/* --- the parts, in the order in which they stand --- */
+
+static enum rc make_tools(struct core *core, struct err *err) {
+	core->timers = timers_new(MAX_TIMERS, err);
+	if (core->timers)
+		core->jobs = pool_new("jobs", JOB_THREADS, JOB_QUEUE, err);
+	if (core->jobs)
+		core->httpc = httpc_new(HOST_MAX, PEER_QUEUE, err);
+	return core->httpc ? RC_OK : err->rc;
+}
+
+static enum rc make_base(struct core *core, struct err *err) {
+	const struct accounts_config accounts = {
+		.max_hashes = 2, .wait_ms = 5000, .cache_ms = 60000, .cache_size = 1024};
+	const int64_t meter_ms = core->config.meter_ms;
+	const struct energy_config energy = {
+		.max_series = MAX_SERIES,
+		.queue_samples = QUEUE_SAMPLES,
+		.flush_ms = FLUSH_MS,
+		.max_gap_ms = 3 * meter_ms > GAP_MS ? 3 * meter_ms : GAP_MS,
+	};
+	core->events = events_new(core->control, err);
+	if (core->events)
+		core->accounts = accounts_new(&accounts, core->control, core->events, err);
+	if (core->accounts)
+		core->energy = energy_new(&energy, core->samples, err);
+	return core->energy ? RC_OK : err->rc;
+}
+
+static enum rc make_hosts(struct core *core, struct err *err) {
+	char name[HOST_NAME_MAX + 1] = "localhost";
+	(void)gethostname(name, sizeof(name) - 1);
+	struct hosts_config config = {
+		.local_id = core->host_id,
+		.local_name = name,
+		.meter_ms = core->config.meter_ms,
+	};
+	enum rc rc = secret_key_load(core->config.secret_key_file, config.secret_key, err);
+	if (rc)
+		return rc;
+	core->hosts = hosts_new(&config, core->control, core->events, core->energy, core->httpc,
+		core->timers, core->jobs, err);
+	secret_wipe(config.secret_key, sizeof(config.secret_key));
+	return core->hosts ? RC_OK : err->rc;
+}
+
+static enum rc make_drives(struct core *core, struct err *err) {
+	const struct core_config *c = &core->config;
+	const struct drives_config drives = {
+		.timeout_ms = c->drive_timeout_ms,
+		.health_ms = c->health_ms,
+		.rescan_ms = c->rescan_ms,
+		.host_id = core->host_id,
+	};
+	const struct power_config power = {
+		.observe_only = c->observe_only,
+		.reconcile_ms = c->reconcile_ms,
+		.backoff_max_ms = BACKOFF_MAX_MS,
+	};
+	core->drives = drives_new(
+		&drives, core->control, core->events, core->energy, core->timers, core->jobs, err);
+	if (core->drives)
+		core->power = power_new(&power, core->control, core->events, core->drives,
+			core->timers, core->jobs, err);
+	return core->power ? RC_OK : err->rc;
+}
+
+/* The daemon goes on without it, degraded and saying so. In the helper's reader thread. */
+static void on_helper_lost(void *arg) {
+	struct core *core = arg;
+	metric_add(METRIC_PRIV_RESTARTS, 1);
+	log_error("core", "the privileged helper is gone: no local drives, no benchmarks");
+	events_record(core->events, EVENT_SERVICE, &actor_system, "/system",
+		"{\"state\":\"degraded\",\"reason\":\"the privileged helper is gone\"}");
+	drives_rescan(core->drives);
+}
+
+static enum rc make_helper(struct core *core, struct err *err) {
+	const int sock = core->config.priv_socket;
+	if (sock < 0)
+		return RC_OK;
+	core->config.priv_socket = -1;
+	core->privc = privc_new(sock, on_helper_lost, core, err);
+	return core->privc ? RC_OK : err->rc;
+}
+
+static enum rc make_sim(struct core *core, struct err *err) {
+	const struct core_config *c = &core->config;
+	char dir[PATH_MAX];
+	snprintf(dir, sizeof(dir), "%s/%s", c->data_dir, CORE_SIM_DIR);
+	const struct sim_config config = {
+		.drives = c->simulate,
+		.model = c->simulate_model ? c->simulate_model : "",
+		.model_file = c->simulate_model_file,
+		.scale = c->simulate_scale,
+		.instance_id = core->host_id,
+		.socket_dir = dir,
+	};
+	if (!c->simulate)
+		return RC_OK;
+	core->sim = sim_new(&config, core->energy, core->hosts, core->timers, err);
+	return core->sim ? RC_OK : err->rc;
+}
+
+static enum rc make_bench(struct core *core, struct err *err) {
+	const struct core_config *c = &core->config;
+	const struct bench_config config = {
+		.max_runs = c->max_runs,
+		.max_queued = c->max_queued_runs,
+		.settle_ms = c->settle_ms,
+		.observe_only = c->observe_only,
+		.allow_destructive = c->allow_destructive,
+		.allow_in_use = c->allow_in_use,
+		.simulate_scale = core->sim ? sim_scale(core->sim) : 1,
+		.host_id = core->host_id,
+	};
+	core->bench = bench_new(&config, core->control, core->events, core->energy, core->hosts,
+		core->drives, core->power, core->privc, core->timers, err);
+	return core->bench ? RC_OK : err->rc;
+}
+
+struct core *core_new(const struct core_config *config, struct err *err) {
+	static enum rc (*const makers[])(struct core * core, struct err * err) = {
+		open_stores,
+		know_oneself,
+		make_tools,
+		make_base,
+		make_hosts,
+		make_drives,
+		make_helper,
+		make_sim,
+		make_bench,
+	};
+	struct core *core = calloc(1, sizeof(*core));
+	if (!core) {
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	core->config = *config;
+	core->started_mono_ns = clock_mono_ns();
+	for (size_t i = 0; i < array_len(makers); i++) {
+		if (makers[i](core, err)) {
+			core_free(core, -1);
+			return NULL;
+		}
+	}
+	return core;
+}
+
+/* --- starting --- */
+
+static enum rc add_source(struct core *core, struct err *err) {
+	struct drive_source source;
+	if (core->sim)
+		source = sim_source(core->sim);
+	else if (core->privc)
+		source = drive_local_source(core->privc);
+	else
+		return RC_OK;
+	return drives_add_source(core->drives, &source, err);
+}
+
+static enum rc start_retention(struct core *core, struct err *err) {
+	const struct core_config *c = &core->config;
+	const struct retention_config config = {
+		.prune_ms = PRUNE_MS,
+		.checkpoint_ms = CHECKPOINT_MS,
+		.event_days = c->event_days,
+		.audit_days = c->audit_days,
+		.run_days = c->run_days,
+		.sample_days = c->sample_days,
+	};
+	core->retention = retention_new(
+		&config, core->control, core->samples, core->energy, core->timers, core->jobs, err);
+	return core->retention ? RC_OK : err->rc;
+}
+
+enum rc core_start(struct core *core, struct err *err) {
+	enum rc rc = bench_recover(core->bench, err);
+	if (!rc)
+		rc = power_start(core->power, err);
+	if (!rc)
+		rc = add_source(core, err);
+	if (!rc)
+		rc = drives_start(core->drives, err);
+	if (!rc)
+		rc = hosts_start(core->hosts, err);
+	if (!rc)
+		rc = start_retention(core, err);
+	if (!rc)
+		events_record(core->events, EVENT_SERVICE, &actor_system, "/system",
+			"{\"state\":\"started\"}");
+	return rc;
+}
+
+/* --- stopping --- */
+
+/* What is stuck then is left behind: the store survives that. */
+static void give_up(void *arg unused_arg) {
+	log_error("core", "did not stop in time");
+	_exit(1);
+}
+
+static void set_deadline(struct core *core, int64_t deadline_ms) {
+	if (core->timers && deadline_ms >= 0 &&
+		!timer_start(core->timers, deadline_ms, 0, give_up, NULL))
+		log_warning("core", "no timer left for the deadline of stopping");
+}
+
+/* No more commands; then those who answer them; then what the answers set off. */
+static void stop_drives(struct core *core) {
+	if (core->drives)
+		drives_stop(core->drives);
+	privc_free(core->privc);
+	sim_free(core->sim);
+	if (core->drives)
+		drives_drain(core->drives);
+	power_free(core->power);
+	drives_free(core->drives);
+}
+
+void core_free(struct core *core, int64_t deadline_ms) {
+	if (!core)
+		return;
+	set_deadline(core, deadline_ms);
+	retention_free(core->retention);
+	bench_free(core->bench);
+	stop_drives(core);
+	hosts_free(core->hosts);
+	httpc_free(core->httpc);
+	energy_free(core->energy);
+	accounts_free(core->accounts);
+	events_free(core->events);
+	pool_free(core->jobs);
+	timers_free(core->timers);
+	db_close(core->samples);
+	db_close(core->control);
+	if (core->config.priv_socket >= 0)
+		close(core->config.priv_socket);
+	free(core);
+}

@@ -1,0 +1,180 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "core/power/power_impl.h"
+
+/* --- in memory --- */
+
+int claims_find(const struct control *ct, enum claim_kind kind, const char *owner) {
+	for (int i = 0; i < ct->claim_count; i++) {
+		if (ct->claims[i].kind == kind &&
+			(!owner || strcmp(ct->claims[i].owner, owner) == 0))
+			return i;
+	}
+	return -1;
+}
+
+bool claims_put(struct control *ct, const struct claim *claim) {
+	/* There is one desired, whoever wished it last. */
+	int at = claims_find(ct, claim->kind, claim->kind == CLAIM_DESIRED ? NULL : claim->owner);
+	if (at < 0 && ct->claim_count == POWER_MAX_CLAIMS)
+		return false;
+	if (at < 0)
+		at = ct->claim_count++;
+	ct->claims[at] = *claim;
+	return true;
+}
+
+void claims_remove(struct control *ct, int index) {
+	ct->claim_count--;
+	memmove(&ct->claims[index], &ct->claims[index + 1],
+		(size_t)(ct->claim_count - index) * sizeof(ct->claims[0]));
+}
+
+void claims_drop(struct control *ct, int index) {
+	const enum claim_kind kind = ct->claims[index].kind;
+	claims_remove(ct, index);
+	control_renew(ct);
+	if (kind == CLAIM_LEASE && control_wanted(ct) < 0)
+		ct->release_to = ct->before_lease;
+}
+
+bool claims_same_wish(const struct power_wish *a, const struct power_wish *b) {
+	return a->state == b->state && a->limit_mw == b->limit_mw &&
+		a->allow_non_operational == b->allow_non_operational;
+}
+
+/* FNV-1a. */
+static uint32_t hash_text(uint32_t hash, const char *text) {
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT32_C(16777619);
+	return hash;
+}
+
+uint32_t claims_version(const struct control *ct) {
+	uint32_t hash = UINT32_C(2166136261);
+	char text[192];
+	for (int i = 0; i < ct->claim_count; i++) {
+		const struct claim *c = &ct->claims[i];
+		snprintf(text, sizeof(text), "%s %s %d %d %" PRId64 " %" PRId64 ";",
+			claim_kind_name(c->kind), c->owner, c->wish.state,
+			c->wish.allow_non_operational, c->wish.limit_mw, c->expires_ms);
+		hash = hash_text(hash, text);
+	}
+	return hash ? hash : 1;
+}
+
+/* --- in the store --- */
+
+static enum rc write_note(struct power *p, struct db_conn *c, const char *drive_id,
+	const struct claims_note *n, struct err *err) {
+	char object[64];
+	enum rc rc = RC_OK;
+	snprintf(object, sizeof(object), "/drives/%s", drive_id);
+	if (n->action)
+		rc = events_audit(c, n->who, n->action, object, n->outcome, n->data, err);
+	if (!rc && n->event != EVENT_TYPE_COUNT_)
+		rc = events_add(p->events, c, n->event, n->who, object, n->data, err);
+	return rc;
+}
+
+static enum rc finish(struct power *p, struct db_conn *c, enum rc rc, struct err *err) {
+	if (rc) {
+		db_write_abort(c);
+		return rc;
+	}
+	rc = db_write_commit(c, err);
+	if (!rc)
+		events_publish(p->events);
+	return rc;
+}
+
+static bool copy_desired(struct power *p, const struct control *ct, struct claim *out) {
+	pthread_mutex_lock(&p->lock);
+	const int at = claims_find(ct, CLAIM_DESIRED, NULL);
+	if (at >= 0)
+		*out = ct->claims[at];
+	pthread_mutex_unlock(&p->lock);
+	return at >= 0;
+}
+
+enum rc claims_store_desired(
+	struct power *p, struct control *ct, const struct claims_note *n, struct err *err) {
+	struct claim desired;
+	struct db_conn *c;
+	const bool any = copy_desired(p, ct, &desired);
+	enum rc rc = db_write_begin(p->control_db, &c, err);
+	if (rc)
+		return rc;
+	rc = db_claim_delete_kind(c, ct->drive_id, CLAIM_DESIRED, NULL, NULL, err);
+	if (!rc && any)
+		rc = db_claim_put(c, &desired, err);
+	if (!rc && n)
+		rc = write_note(p, c, ct->drive_id, n, err);
+	return finish(p, c, rc, err);
+}
+
+enum rc claims_store_lease(struct power *p, struct claim *claim, struct err *err) {
+	struct db_conn *c;
+	const enum rc rc = db_write_begin(p->control_db, &c, err);
+	return rc ? rc : finish(p, c, db_claim_put(c, claim, err), err);
+}
+
+enum rc claims_unstore(struct power *p, const struct claim *claim, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_write_begin(p->control_db, &c, err);
+	if (rc)
+		return rc;
+	rc = db_claim_delete_kind(c, claim->drive_id, claim->kind, claim->owner, NULL, err);
+	return finish(p, c, rc, err);
+}
+
+enum rc claims_write_note(
+	struct power *p, const char *drive_id, const struct claims_note *n, struct err *err) {
+	struct db_conn *c;
+	const enum rc rc = db_write_begin(p->control_db, &c, err);
+	return rc ? rc : finish(p, c, write_note(p, c, drive_id, n, err), err);
+}
+
+/* --- at start --- */
+
+/* A drive that a run had in its hands when the daemon ended goes back to its default. */
+static bool take_claim(void *arg, const struct claim *claim) {
+	struct power *p = arg;
+	pthread_mutex_lock(&p->lock);
+	struct control *ct = control_find_or_add(p, claim->drive_id);
+	bool taken = ct != NULL;
+	if (ct && claim->kind == CLAIM_LEASE)
+		ct->release_to = 0;
+	else if (ct)
+		taken = claims_put(ct, claim);
+	pthread_mutex_unlock(&p->lock);
+	if (!taken)
+		log_warning("power", "more claims than can be kept: one of %s is left out",
+			claim->drive_id);
+	return true;
+}
+
+static enum rc drop_leases(struct power *p, struct db_conn *c, struct err *err) {
+	enum rc rc = RC_OK;
+	for (size_t i = 0; i < p->count && !rc; i++) {
+		if (p->controls[i]->release_to >= 0)
+			rc = db_claim_delete_kind(
+				c, p->controls[i]->drive_id, CLAIM_LEASE, NULL, NULL, err);
+	}
+	return rc;
+}
+
+enum rc claims_load(struct power *p, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_read_begin(p->control_db, &c, err);
+	if (rc)
+		return rc;
+	rc = db_claim_each(c, NULL, take_claim, p, err);
+	db_read_end(c);
+	if (!rc)
+		rc = db_write_begin(p->control_db, &c, err);
+	return rc ? rc : finish(p, c, drop_leases(p, c, err), err);
+}

@@ -1,0 +1,169 @@
+#include "core/retention.h"
+
+#include <pthread.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "db/events.h"
+#include "db/runs.h"
+
+#define BATCH 500
+#define FIRST_PRUNE_MS 60000
+#define DAY_MS INT64_C(86400000)
+#define IDEMPOTENCY_DAYS 1
+
+struct retention {
+	struct retention_config config;
+	struct db *control, *samples;
+	struct energy *energy;
+	struct timers *timers;
+	struct pool *jobs;
+	timer_id prune_timer, checkpoint_timer;
+	pthread_mutex_t lock;
+	pthread_cond_t idle;
+	bool stopping;
+	unsigned busy; /* jobs that are queued or run */
+	bool pruning;  /* … one of which prunes */
+};
+
+/* --- pruning --- */
+
+typedef enum rc prune_fn(
+	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
+
+static enum rc prune_batch(
+	struct db *db, prune_fn *fn, int64_t before_ms, int *removed, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_write_begin(db, &c, err);
+	if (rc)
+		return rc;
+	rc = fn(c, before_ms, BATCH, removed, err);
+	if (rc) {
+		db_write_abort(c);
+		return rc;
+	}
+	return db_write_commit(c, err);
+}
+
+static bool is_stopping(struct retention *r) {
+	pthread_mutex_lock(&r->lock);
+	const bool stopping = r->stopping;
+	pthread_mutex_unlock(&r->lock);
+	return stopping;
+}
+
+static void prune_table(struct retention *r, const char *what, prune_fn *fn, int64_t days) {
+	const int64_t before_ms = clock_wall_ms() - days * DAY_MS;
+	struct err err;
+	int removed = BATCH;
+	while (days && removed == BATCH && !is_stopping(r)) {
+		if (prune_batch(r->control, fn, before_ms, &removed, &err)) {
+			log_err(LOG_LEVEL_WARNING, "retention", what, &err);
+			return;
+		}
+	}
+}
+
+static void prune(struct retention *r) {
+	const struct retention_config *c = &r->config;
+	prune_table(r, "events", db_event_prune, c->event_days);
+	prune_table(r, "audit", db_audit_prune, c->audit_days);
+	prune_table(r, "runs", db_run_prune, c->run_days);
+	prune_table(r, "idempotency keys", db_idempotency_prune, IDEMPOTENCY_DAYS);
+	if (r->energy && c->sample_days && !is_stopping(r))
+		energy_prune(r->energy, clock_wall_ms() - c->sample_days * DAY_MS);
+}
+
+/* --- jobs --- */
+
+static void end_job(struct retention *r) {
+	pthread_mutex_lock(&r->lock);
+	r->busy--;
+	pthread_cond_broadcast(&r->idle);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void submit(struct retention *r, pool_fn *fn) {
+	pthread_mutex_lock(&r->lock);
+	r->busy++;
+	pthread_mutex_unlock(&r->lock);
+	/* Left out when the queue is full: the next time comes. */
+	if (!pool_submit(r->jobs, fn, r))
+		end_job(r);
+}
+
+static void prune_job(void *arg) {
+	struct retention *r = arg;
+	pthread_mutex_lock(&r->lock);
+	const bool mine = !r->pruning;
+	r->pruning = true;
+	pthread_mutex_unlock(&r->lock);
+	if (mine) {
+		prune(r);
+		pthread_mutex_lock(&r->lock);
+		r->pruning = false;
+		pthread_mutex_unlock(&r->lock);
+	}
+	end_job(r);
+}
+
+static void checkpoint_job(void *arg) {
+	struct retention *r = arg;
+	db_checkpoint(r->control);
+	db_checkpoint(r->samples);
+	end_job(r);
+}
+
+static void on_prune(void *arg) {
+	submit(arg, prune_job);
+}
+
+static void on_checkpoint(void *arg) {
+	submit(arg, checkpoint_job);
+}
+
+/* --- life --- */
+
+struct retention *retention_new(const struct retention_config *config, struct db *control,
+	struct db *samples, struct energy *energy, struct timers *timers, struct pool *jobs,
+	struct err *err) {
+	struct retention *r = calloc(1, sizeof(*r));
+	if (!r) {
+		err_set(err, RC_NOMEM, "out of memory");
+		return NULL;
+	}
+	r->config = *config;
+	r->control = control;
+	r->samples = samples;
+	r->energy = energy;
+	r->timers = timers;
+	r->jobs = jobs;
+	pthread_mutex_init(&r->lock, NULL);
+	pthread_cond_init(&r->idle, NULL);
+	const int64_t first_ms =
+		config->prune_ms < FIRST_PRUNE_MS ? config->prune_ms : FIRST_PRUNE_MS;
+	r->prune_timer = timer_start(timers, first_ms, config->prune_ms, on_prune, r);
+	r->checkpoint_timer =
+		timer_start(timers, config->checkpoint_ms, config->checkpoint_ms, on_checkpoint, r);
+	if (!r->prune_timer || !r->checkpoint_timer) {
+		err_set(err, RC_FULL, "no timer left for retention");
+		retention_free(r);
+		return NULL;
+	}
+	return r;
+}
+
+void retention_free(struct retention *r) {
+	if (!r)
+		return;
+	timer_cancel(r->timers, r->prune_timer);
+	timer_cancel(r->timers, r->checkpoint_timer);
+	pthread_mutex_lock(&r->lock);
+	r->stopping = true;
+	while (r->busy)
+		pthread_cond_wait(&r->idle, &r->lock);
+	pthread_mutex_unlock(&r->lock);
+	pthread_cond_destroy(&r->idle);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
