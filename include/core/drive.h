@@ -21,8 +21,9 @@ enum drive_verb { DRIVE_IDENTIFY, DRIVE_POWER_GET, DRIVE_POWER_SET, DRIVE_SMART 
 struct drive_reply {
 	enum rc rc; /* RC_OK, RC_REFUSED (err.nvme_status), RC_TIMEOUT, RC_NOT_FOUND … */
 	struct err err;
-	bool late;                         /* after an RC_TIMEOUT for the same operation */
-	int power_state;                   /* POWER_GET, POWER_SET: read back */
+	bool late;       /* after an RC_TIMEOUT for the same operation */
+	bool more;       /* with RC_TIMEOUT, from a target: fn is called once more, with late set */
+	int power_state; /* POWER_GET, POWER_SET: read back */
 	const struct drive_detail *detail; /* IDENTIFY; valid during the call */
 	const struct drive_health *health; /* SMART; likewise */
 };
