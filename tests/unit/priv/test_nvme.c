@@ -1,0 +1,217 @@
+/* The program defines ioctl() itself: libnvme calls it, and the model answers. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/nvme_ioctl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <cmocka.h>
+
+#include "priv/nvme.h"
+#include "tests/support/nvme_model.h"
+
+static struct nvme_model model;
+static int fd = -1;
+static uint32_t last_cdw10, last_cdw11, last_nsid;
+
+static int answer(struct nvme_passthru_cmd *cmd) {
+	struct nvme_model_command c = {
+		.opcode = cmd->opcode,
+		.nsid = cmd->nsid,
+		.cdw10 = cmd->cdw10,
+		.cdw11 = cmd->cdw11,
+		.cdw12 = cmd->cdw12,
+		.cdw13 = cmd->cdw13,
+		.data = (void *)(uintptr_t)cmd->addr,
+		.data_bytes = cmd->data_len,
+	};
+	int status;
+
+	last_cdw10 = cmd->cdw10;
+	last_cdw11 = cmd->cdw11;
+	last_nsid = cmd->nsid;
+	if (model.fail_errno) {
+		errno = model.fail_errno;
+		return -1;
+	}
+	status = nvme_model_admin(&model, &c);
+	cmd->result = c.result;
+	return status;
+}
+
+int ioctl(int to, unsigned long request, ...) {
+	va_list ap;
+	void *arg;
+
+	va_start(ap, request);
+	arg = va_arg(ap, void *);
+	va_end(ap);
+	if (to == fd && request == NVME_IOCTL_ADMIN_CMD)
+		return answer(arg);
+	return (int)syscall(SYS_ioctl, to, request, arg);
+}
+
+static int open_drive(void **state) {
+	(void)state;
+	nvme_model_init(&model, 7);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? 0 : -1;
+}
+
+static int close_drive(void **state) {
+	(void)state;
+	close(fd);
+	fd = -1;
+	return 0;
+}
+
+/* --- identify --------------------------------------------------------------------------------- */
+
+static void identifies(void **state) {
+	struct drive_detail d = {0};
+
+	(void)state;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_string_equal(d.subsystem_nqn, "nqn.2014-08.invalid.drivewatt:bed:BED0007");
+	assert_int_equal(d.vendor_id, 0x1b36);
+	assert_int_equal(d.cntlid, 8);
+	assert_true(d.volatile_write_cache);
+	assert_true(d.apst_supported);
+	assert_int_equal(d.warning_c, 70);
+	assert_int_equal(d.critical_c, 80);
+	assert_int_equal(d.tmt_min_c, 0);
+	assert_int_equal(d.tmt_max_c, 80);
+	assert_int_equal(d.scale, 1);
+	assert_int_equal(d.power.count, 4);
+	assert_int_equal(d.power.states[0].max_uw, 25000000);
+	assert_int_equal(d.power.states[1].idle_uw, 4500000);
+	assert_int_equal(d.power.states[2].exit_latency_us, 300);
+	assert_int_equal(d.power.states[3].max_uw, 45000);
+	assert_false(d.power.states[3].operational);
+}
+
+static void what_is_not_reported_is_none(void **state) {
+	static const uint8_t zeros[NVME_IDENTIFY_BYTES];
+	struct drive_detail d = {0};
+
+	(void)state;
+	assert_int_equal(nvme_identify_decode(zeros, &d, NULL), RC_OK);
+	assert_true(d.warning_c == NONE && d.critical_c == NONE);
+	assert_true(d.tmt_min_c == NONE && d.tmt_max_c == NONE);
+	assert_string_equal(d.subsystem_nqn, "");
+}
+
+/* --- power ------------------------------------------------------------------------------------ */
+
+static void sets_and_reads_back_power_states(void **state) {
+	int ps = -1;
+
+	(void)state;
+	for (int want = 3; want >= 0; want--) {
+		assert_int_equal(nvme_drive_power_set(fd, want, NULL), RC_OK);
+		assert_int_equal(last_cdw10, 0x02);
+		assert_int_equal(last_cdw11, want);
+		assert_int_equal(last_nsid, 0);
+		assert_int_equal(nvme_drive_power_get(fd, &ps, NULL), RC_OK);
+		assert_int_equal(ps, want);
+	}
+}
+
+static void a_workload_hint_is_not_part_of_the_state(void **state) {
+	int ps = -1;
+
+	(void)state;
+	model.power = 2 << 5 | 1;
+	assert_int_equal(nvme_drive_power_get(fd, &ps, NULL), RC_OK);
+	assert_int_equal(ps, 1);
+}
+
+static void keeps_the_status_of_a_refusal(void **state) {
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(nvme_drive_power_set(fd, 31, &err), RC_REFUSED);
+	assert_int_equal(err.nvme_status, 0x4002);
+	model.power_fixed = true;
+	assert_int_equal(nvme_drive_power_set(fd, 1, &err), RC_REFUSED);
+	assert_int_equal(err.nvme_status, 0x410e);
+	assert_non_null(strstr(err.msg, "does not let the feature be changed"));
+}
+
+/* --- health ----------------------------------------------------------------------------------- */
+
+static void reads_the_health(void **state) {
+	struct drive_health h;
+
+	(void)state;
+	assert_int_equal(nvme_drive_smart(fd, &h, NULL), RC_OK);
+	assert_int_equal(last_nsid, 0xffffffffu);
+	assert_int_equal(h.temperature_mc, 37850);
+	assert_int_equal(h.data_units_written, 2000);
+	assert_int_equal(h.power_on_h, 1234);
+	assert_true(h.read_ms > 0);
+	model.temperature_k = 0;
+	assert_int_equal(nvme_drive_smart(fd, &h, NULL), RC_OK);
+	assert_true(h.temperature_mc == NONE);
+}
+
+/* --- errors ----------------------------------------------------------------------------------- */
+
+static void errors_become_one_vocabulary(void **state) {
+	static const struct {
+		int32_t errnum, status;
+		enum rc rc;
+	} cases[] = {
+		{EACCES, 0, RC_FORBIDDEN}, {EPERM, 0, RC_FORBIDDEN}, {ENODEV, 0, RC_NOT_FOUND},
+		{EINTR, 0, RC_TIMEOUT}, /* no signal: the kernel's own time-out */
+		{EBUSY, 0, RC_UNAVAILABLE}, {EIO, 0, RC_IO}, {0, 0x370, RC_UNAVAILABLE},
+		{0, 0x371, RC_TIMEOUT}, {0, 0x4001, RC_UNSUPPORTED}, {0, 0x4109, RC_UNSUPPORTED},
+		{0, 0x1d, RC_REFUSED}, {0, 0x4306, RC_REFUSED}, /* one that no table knows */
+	};
+	struct drive_health h;
+	int ps;
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct err err = {0};
+
+		model.fail_errno = cases[i].errnum;
+		model.fail_status = cases[i].status;
+		assert_int_equal(nvme_drive_smart(fd, &h, &err), cases[i].rc);
+		assert_int_equal(err.rc, cases[i].rc);
+		assert_int_equal(err.nvme_status, cases[i].status);
+		assert_int_equal(nvme_drive_power_get(fd, &ps, NULL), cases[i].rc);
+		assert_int_equal(nvme_drive_power_set(fd, 0, NULL), cases[i].rc);
+	}
+}
+
+static void opens_controllers_only(void **state) {
+	static const char *const names[] = {"nvme0n1", "nvme0c0n1", "../null", "nvme", "", "null"};
+	int opened;
+
+	(void)state;
+	for (size_t i = 0; i < array_len(names); i++)
+		assert_int_equal(nvme_drive_open(names[i], &opened, NULL), RC_INVALID);
+	assert_int_equal(nvme_drive_open("nvme999", &opened, NULL), RC_NOT_FOUND);
+}
+
+#define ON_DRIVE(test) cmocka_unit_test_setup_teardown(test, open_drive, close_drive)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		ON_DRIVE(identifies),
+		ON_DRIVE(what_is_not_reported_is_none),
+		ON_DRIVE(sets_and_reads_back_power_states),
+		ON_DRIVE(a_workload_hint_is_not_part_of_the_state),
+		ON_DRIVE(keeps_the_status_of_a_refusal),
+		ON_DRIVE(reads_the_health),
+		ON_DRIVE(errors_become_one_vocabulary),
+		ON_DRIVE(opens_controllers_only),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
