@@ -189,8 +189,9 @@ static enum rc put_document(struct db_conn *c, const char *id, enum run_document
 
 enum rc db_run_set_result(struct db_conn *c, const char *id, const char *result, const char *series,
 	const char *fio, struct err *err) {
-	const char *const texts[] = {
-		[RUN_DOCUMENT_RESULT] = result, [RUN_DOCUMENT_SERIES] = series, [RUN_DOCUMENT_FIO] = fio};
+	const char *const texts[] = {[RUN_DOCUMENT_RESULT] = result,
+		[RUN_DOCUMENT_SERIES] = series,
+		[RUN_DOCUMENT_FIO] = fio};
 	enum rc rc = RC_OK;
 	for (unsigned i = 0; rc == RC_OK && i < array_len(texts); i++) {
 		if (texts[i])

@@ -36,11 +36,11 @@ bool workload_pattern_writes(enum workload_pattern p) {
 #define KIB 1024u
 
 /* Random at a queue depth of 512 as 64 × 8 jobs, sequential at 128 with one job. */
-#define RANDOM(kib, p, reads)                                                                      \
-	.builtin = true, .pattern = (p), .block_bytes = (kib)*KIB, .iodepth = 64, .jobs = 8,       \
+#define RANDOM(kib, p, reads) \
+	.builtin = true, .pattern = (p), .block_bytes = (kib)*KIB, .iodepth = 64, .jobs = 8, \
 	.read_pct = (reads), .direct = true
-#define SEQUENTIAL(kib, p, reads)                                                                  \
-	.builtin = true, .pattern = (p), .block_bytes = (kib)*KIB, .iodepth = 128, .jobs = 1,      \
+#define SEQUENTIAL(kib, p, reads) \
+	.builtin = true, .pattern = (p), .block_bytes = (kib)*KIB, .iodepth = 128, .jobs = 1, \
 	.read_pct = (reads), .direct = true
 
 static const struct workload builtins[] = {

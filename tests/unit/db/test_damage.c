@@ -72,7 +72,8 @@ static void another_kind_of_file_is_refused(void **state) {
 	check_refused(t);
 }
 
-static void damaged_pages_are_refused(void **state) {
+/* One page of rows, which nothing but the check at opening would read. */
+static void a_damaged_page_is_refused(void **state) {
 	struct temp_db *t = *state;
 	struct db_status status;
 	add_events(t, 100, 500);
@@ -80,8 +81,7 @@ static void damaged_pages_are_refused(void **state) {
 	temp_db_open(t);
 	db_status_get(t->db, &status);
 	temp_db_close(t);
-	for (off_t at = status.file_bytes / 2 / 4096 * 4096; at < status.file_bytes; at += 4096)
-		overwrite(t, at, 0xa5, 4096);
+	overwrite(t, status.file_bytes - 4096, 0xa5, 4096);
 	check_refused(t);
 }
 
@@ -239,7 +239,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_DB(a_zeroed_header_is_refused),
 		WITH_DB(another_kind_of_file_is_refused),
-		WITH_DB(damaged_pages_are_refused),
+		WITH_DB(a_damaged_page_is_refused),
 		WITH_DB(a_file_cut_short_is_refused),
 		WITH_DB(an_open_reader_lets_the_log_grow),
 		WITH_DB(the_log_stays_small),

@@ -233,7 +233,7 @@ static void open_runs_come_with_their_process(void **state) {
 	assert_int_equal(all.pid, 0);
 }
 
-static void check_document(struct db_conn *c, enum db_run_document which, const char *want) {
+static void check_document(struct db_conn *c, enum run_document which, const char *want) {
 	auto_free char *text = NULL;
 	size_t len;
 	assert_int_equal(db_run_document(c, "r1", which, &text, &len, NULL), RC_OK);
@@ -246,15 +246,17 @@ static void documents_are_kept_one_by_one(void **state) {
 	char *text;
 	size_t len;
 	assert_int_equal(db_run_insert(c, &full, NULL), RC_OK);
-	assert_int_equal(db_run_document(c, "r1", DB_RUN_RESULT, &text, &len, NULL), RC_NOT_FOUND);
+	assert_int_equal(
+		db_run_document(c, "r1", RUN_DOCUMENT_RESULT, &text, &len, NULL), RC_NOT_FOUND);
 	assert_int_equal(db_run_set_result(c, "r1", "{\"a\":1}", NULL, "fio", NULL), RC_OK);
-	check_document(c, DB_RUN_RESULT, "{\"a\":1}");
-	check_document(c, DB_RUN_FIO, "fio");
-	assert_int_equal(db_run_document(c, "r1", DB_RUN_SERIES, &text, &len, NULL), RC_NOT_FOUND);
+	check_document(c, RUN_DOCUMENT_RESULT, "{\"a\":1}");
+	check_document(c, RUN_DOCUMENT_FIO, "fio");
+	assert_int_equal(
+		db_run_document(c, "r1", RUN_DOCUMENT_SERIES, &text, &len, NULL), RC_NOT_FOUND);
 	assert_int_equal(db_run_set_result(c, "r1", NULL, "[]", "fio again", NULL), RC_OK);
-	check_document(c, DB_RUN_RESULT, "{\"a\":1}");
-	check_document(c, DB_RUN_SERIES, "[]");
-	check_document(c, DB_RUN_FIO, "fio again");
+	check_document(c, RUN_DOCUMENT_RESULT, "{\"a\":1}");
+	check_document(c, RUN_DOCUMENT_SERIES, "[]");
+	check_document(c, RUN_DOCUMENT_FIO, "fio again");
 	assert_int_equal(db_run_set_result(c, "r9", "{}", NULL, NULL, NULL), RC_NOT_FOUND);
 }
 
@@ -268,7 +270,7 @@ static void documents_have_a_hard_maximum(void **state) {
 	assert_int_equal(db_run_set_result(c, "r1", NULL, text, NULL, NULL), RC_OK);
 	text[DB_RUN_RESULT_MAX] = '\0';
 	assert_int_equal(db_run_set_result(c, "r1", text, NULL, NULL, NULL), RC_OK);
-	check_document(c, DB_RUN_RESULT, text);
+	check_document(c, RUN_DOCUMENT_RESULT, text);
 }
 
 static void a_run_goes_with_all_it_has(void **state) {
@@ -280,7 +282,8 @@ static void a_run_goes_with_all_it_has(void **state) {
 	assert_int_equal(db_run_set_result(c, "r1", "{}", "[]", "fio", NULL), RC_OK);
 	assert_int_equal(db_run_delete(c, "r1", NULL), RC_OK);
 	assert_int_equal(db_run_delete(c, "r1", NULL), RC_NOT_FOUND);
-	assert_int_equal(db_run_document(c, "r1", DB_RUN_FIO, &text, &len, NULL), RC_NOT_FOUND);
+	assert_int_equal(
+		db_run_document(c, "r1", RUN_DOCUMENT_FIO, &text, &len, NULL), RC_NOT_FOUND);
 	assert_int_equal(db_run_list(c, -1, "d1", "", 9, note_run, &l, NULL), RC_OK);
 	assert_int_equal(l.n, 0);
 	assert_int_equal(db_run_insert(c, &full, NULL), RC_OK);
