@@ -35,7 +35,8 @@ CORE = {
     "sim": ["energy", "bmc", "drive"],
     "bench": ["events", "privc", "energy", "bmc", "drive", "power", "sim"],
 }
-CORE["core"] = CORE["status"] = list(CORE)  # put them together
+CORE["retention"] = ["events", "energy"]
+CORE["core"] = CORE["status"] = list(CORE) + ["core"]  # put them together
 CORE_FILES = {"account": "accounts", "host": "bmc"} | {m: m for m in CORE}
 
 # Files that may include a third-party header; a pattern with / matches from the root.
