@@ -99,8 +99,6 @@ void run_job_copy(struct run_job *j, struct run *out);
 enum rc must_check interlock_check_spec(const struct run_spec *s, struct err *err);
 enum rc must_check interlock_check(struct bench *b, struct run_job *j, struct err *err);
 bool run_jobs_collide(const struct run_job *a, const struct run_job *b);
-/* bench.c: live progress laid over a run that was read from the store. */
-void bench_overlay(struct bench *b, struct run *r);
 /* bench.c: is one of the job's namespaces in the hands of a run that is active now? */
 bool bench_holds(struct bench *b, const char *space);
 
