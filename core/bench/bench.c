@@ -27,7 +27,7 @@ static bool may_go(const struct bench *b, const struct run_job *j) {
 
 static struct run_job *next_to_go(const struct bench *b) {
 	for (struct run_job *j = b->first; j; j = j->next) {
-		if (!j->taken && may_go(b, j))
+		if (j->stored && !j->taken && may_go(b, j))
 			return j;
 	}
 	return NULL;
@@ -59,8 +59,7 @@ static void append(struct bench *b, struct run_job *j) {
 	struct run_job **end = &b->first;
 	while (*end)
 		end = &(*end)->next;
-	*end = j;
-	pthread_cond_broadcast(&b->changed);
+	*end = run_job_ref(j);
 }
 
 static void unlink_job(struct bench *b, struct run_job *j) {
@@ -68,16 +67,16 @@ static void unlink_job(struct bench *b, struct run_job *j) {
 	while (*at != j)
 		at = &(*at)->next;
 	*at = j->next;
-	b->active--;
-	pthread_cond_broadcast(&b->changed);
+	run_job_unref(j);
 }
 
 /* Of a job that was taken. */
 static void drop(struct bench *b, struct run_job *j) {
 	pthread_mutex_lock(&b->lock);
+	b->active--;
 	unlink_job(b, j);
+	pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->lock);
-	run_job_unref(j);
 }
 
 static struct run_job *find(const struct bench *b, const char *id) {
@@ -168,8 +167,7 @@ void bench_free(struct bench *b) {
 	while (b->first) {
 		struct run_job *j = b->first;
 		run_end_unbegun(b, j);
-		b->first = j->next;
-		run_job_unref(j);
+		unlink_job(b, j);
 	}
 	pthread_cond_destroy(&b->changed);
 	pthread_mutex_destroy(&b->lock);
@@ -241,7 +239,7 @@ enum rc bench_recover(struct bench *b, struct err *err) {
 /* --- requests ------------------------------------------------------------------------------------
  */
 
-static enum rc reserve(struct bench *b, struct err *err) {
+static enum rc reserve(struct bench *b, struct run_job *j, struct err *err) {
 	enum rc rc = RC_OK;
 	pthread_mutex_lock(&b->lock);
 	if (b->stopping)
@@ -249,23 +247,28 @@ static enum rc reserve(struct bench *b, struct err *err) {
 	else if (b->queued >= b->config.max_queued)
 		rc = err_set(err, RC_FULL, "%u runs are waiting already", b->queued);
 	else
-		b->queued++;
+		append(b, j);
+	b->queued += rc == RC_OK;
 	pthread_mutex_unlock(&b->lock);
 	return rc;
 }
 
-/* Stored before a worker can see it; not under the lock, since the store may be slow. */
-static enum rc store_and_append(
+/* In the list before it is stored, so that who reads the row finds the job; to be taken after.
+ * Not stored under the lock, since the store may be slow. */
+static enum rc enqueue(
 	struct bench *b, struct run_job *j, const struct actor *who, struct err *err) {
-	enum rc rc = reserve(b, err);
+	run_store_prepare(j, who);
+	enum rc rc = reserve(b, j, err);
 	if (rc)
 		return rc;
 	rc = run_store_new(b, j, who, err);
 	pthread_mutex_lock(&b->lock);
-	if (rc)
+	j->stored = rc == RC_OK;
+	if (rc) {
 		b->queued--;
-	else
-		append(b, run_job_ref(j));
+		unlink_job(b, j);
+	}
+	pthread_cond_broadcast(&b->changed);
 	pthread_mutex_unlock(&b->lock);
 	return rc;
 }
@@ -280,28 +283,36 @@ enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_
 		return RC_NOMEM;
 	rc = interlock_check(b, j, err);
 	if (!rc)
-		rc = store_and_append(b, j, who, err);
+		rc = enqueue(b, j, who, err);
 	if (!rc)
 		run_job_copy(j, out);
 	run_job_unref(j);
 	return rc;
 }
 
-/* Live progress laid over a row of the store. */
-static void overlay(struct bench *b, struct run *r) {
-	if (run_state_is_final(r->state))
-		return;
+/* Live progress laid over a row of the store; false when there is no such job. */
+static bool overlay(struct bench *b, struct run *r) {
 	pthread_mutex_lock(&b->lock);
 	struct run_job *j = find(b, r->id);
 	if (j)
 		run_job_copy(j, r);
 	pthread_mutex_unlock(&b->lock);
+	return j != NULL;
+}
+
+static void tell_lost(struct run *r) {
+	r->state = RUN_INTERRUPTED;
+	str_copy(r->reason, sizeof(r->reason), "its end could not be stored");
 }
 
 enum rc bench_get(struct bench *b, const char *id, struct run *out, struct err *err) {
 	enum rc rc = run_store_get(b, id, out, err);
-	if (!rc)
-		overlay(b, out);
+	if (rc || run_state_is_final(out->state) || overlay(b, out))
+		return rc;
+	/* It has ended since it was read, or the store has failed at its end. */
+	rc = run_store_get(b, id, out, err);
+	if (!rc && !run_state_is_final(out->state))
+		tell_lost(out);
 	return rc;
 }
 
@@ -314,7 +325,8 @@ struct listing {
 static bool show(void *arg, const struct run *r) {
 	const struct listing *l = arg;
 	struct run live = *r;
-	overlay(l->bench, &live);
+	if (!run_state_is_final(live.state))
+		overlay(l->bench, &live);
 	return l->visit(l->arg, &live);
 }
 

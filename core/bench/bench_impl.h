@@ -35,7 +35,8 @@ struct run_lease {
 };
 
 struct run_job {
-	struct run_job *next; /* bench.lock, likewise the next two */
+	struct run_job *next; /* bench.lock, likewise the next three */
+	bool stored;
 	bool taken;
 	bool alone; /* no other run was active since it was taken */
 
@@ -106,6 +107,7 @@ bool bench_holds(struct bench *b, const char *space);
 struct run_documents {
 	const char *result, *series, *fio; /* each may be NULL */
 };
+void run_store_prepare(struct run_job *j, const struct actor *who);
 enum rc must_check run_store_new(
 	struct bench *b, struct run_job *j, const struct actor *who, struct err *err);
 /* To RUN_RUNNING with fio's process, if it has started. */

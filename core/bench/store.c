@@ -50,33 +50,32 @@ static enum rc commit(struct bench *b, struct db_conn *c, enum rc rc, struct err
 	return rc;
 }
 
-enum rc run_store_new(
-	struct bench *b, struct run_job *j, const struct actor *who, struct err *err) {
-	struct run r = {.state = RUN_QUEUED,
+void run_store_prepare(struct run_job *j, const struct actor *who) {
+	j->run = (struct run){.state = RUN_QUEUED,
 		.created_ms = clock_wall_ms(),
 		.started_ms = NONE,
 		.ended_ms = NONE,
 		.read_bytes_per_s = NONE,
 		.write_bytes_per_s = NONE,
 		.spec = j->spec};
-	char path[64];
-	str_copy(r.id, sizeof(r.id), j->id);
-	str_copy(r.owner, sizeof(r.owner), who->name);
-	run_path(r.id, path);
+	str_copy(j->run.id, sizeof(j->run.id), j->id);
+	str_copy(j->run.owner, sizeof(j->run.owner), who->name);
+}
 
+enum rc run_store_new(
+	struct bench *b, struct run_job *j, const struct actor *who, struct err *err) {
+	char path[64];
 	struct db_conn *c;
+	run_path(j->id, path);
 	enum rc rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
-	rc = db_run_insert(c, &r, err);
+	rc = db_run_insert(c, &j->run, err);
 	if (!rc)
-		rc = add_event(b, c, &r, who, err);
+		rc = add_event(b, c, &j->run, who, err);
 	if (!rc)
 		rc = events_audit(c, who, "benchmark.create", path, rc_name(RC_OK), NULL, err);
-	rc = commit(b, c, rc, err);
-	if (!rc)
-		j->run = r; /* nobody else knows the job yet */
-	return rc;
+	return commit(b, c, rc, err);
 }
 
 static void move(struct run *r, enum run_state to, const char *reason) {
