@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/socket.h>
 
 #include "base/log.h"
@@ -288,6 +289,7 @@ int priv_helper_main(int sock, const struct priv_config *config) {
 	enum rc rc;
 
 	log_init("priv", config->log_level);
+	umask(022); /* a run's files are read by the network process, which is somebody else */
 	ignore_signals();
 	privileges_reduce();
 	rc = buffer ? helper_init(&h, sock, config, &err)
