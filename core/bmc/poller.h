@@ -1,0 +1,41 @@
+/*
+ * Asks each BMC for its watts, one request at a time, faster where the energy engine demands it,
+ * slower while the BMC fails. Requests run in the HTTP client, answers are judged in the pool.
+ */
+#ifndef DRIVEWATT_CORE_BMC_POLLER_H
+#define DRIVEWATT_CORE_BMC_POLLER_H
+
+#include "base/pool.h"
+#include "base/secret.h"
+#include "base/timer.h"
+#include "core/energy.h"
+#include "core/events.h"
+#include "core/httpc.h"
+#include "model/host.h"
+
+struct poller;
+
+struct poller_config {
+	struct httpc *httpc; /* borrowed, like the next four */
+	struct timers *timers;
+	struct pool *jobs;
+	struct energy *energy;
+	struct events *events;
+	int64_t period_ms;
+	uint8_t secret_key[SECRET_KEY_BYTES];
+	/* Called in the pool for every reading, with or without a value. */
+	void (*reading)(void *arg, const char *host_id, const struct host_power *p);
+	void *arg;
+};
+
+struct poller *poller_new(const struct poller_config *config, struct err *err);
+/* No reading comes after it returned. A request that still runs is not waited for: it ends by
+ * itself, at the latest with the HTTP client. NULL is fine. */
+void poller_free(struct poller *p);
+enum rc must_check poller_start(struct poller *p, struct err *err);
+/* Polls this BMC from now + delay_ms on instead of the host's one so far; b NULL or not present:
+ * none any more. */
+enum rc must_check poller_set(struct poller *p, const char *host_id, const struct bmc_settings *b,
+	int64_t delay_ms, struct err *err);
+
+#endif

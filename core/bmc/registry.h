@@ -1,0 +1,46 @@
+/* What the files of the host registry share. */
+#ifndef DRIVEWATT_CORE_BMC_REGISTRY_H
+#define DRIVEWATT_CORE_BMC_REGISTRY_H
+
+#include <pthread.h>
+
+#include "core/bmc/poller.h"
+#include "core/bmc/resolution.h"
+#include "core/hosts.h"
+
+struct host_entry {
+	struct host host; /* bmc.password_sealed owned */
+	struct host_power power;
+	struct resolution resolution;
+	int64_t series[QUALITY_COUNT_]; /* 0: not made yet */
+};
+
+/* Lock order: changing, then lock. */
+struct hosts {
+	char local_id[HOST_ID_SIZE];
+	uint8_t secret_key[SECRET_KEY_BYTES];
+	struct db *db; /* borrowed, like the next three */
+	struct events *events;
+	struct energy *energy;
+	struct pool *jobs;
+	struct poller *poller;
+	bool started;             /* set before other threads come */
+	pthread_mutex_t changing; /* one change at a time, store and memory together */
+	pthread_mutex_t lock;     /* guards what follows; held for moments */
+	pthread_cond_t jobs_done;
+	unsigned jobs_open; /* pool jobs that hold this registry */
+	uint64_t version;
+	size_t count;
+	struct host_entry *entries[HOST_MAX]; /* by id */
+};
+
+/* Under the lock. */
+struct host_entry *hosts_find(struct hosts *hs, const char *id);
+/* Takes h over, its sealed password too; an entry of the same id keeps its readings. */
+enum rc must_check registry_put(struct hosts *hs, const struct host *h, struct err *err);
+void registry_remove(struct hosts *hs, const char *id);
+/* A copy that owns its sealed password; RC_NOT_FOUND, RC_NOMEM. */
+enum rc must_check registry_copy(
+	struct hosts *hs, const char *id, struct host *out, struct err *err);
+
+#endif

@@ -1,0 +1,243 @@
+"""A small Redfish BMC on loopback, with faults to order.
+
+As a pytest fixture:  from fakebmc import FakeBmc;  with FakeBmc(watts=402) as bmc: bmc.url …
+As a program:         fakebmc.py --watts 402 --shape power --plain
+    prints one line of JSON (url, ca_file, fingerprint_sha256), then obeys lines on its standard
+    input, "watts 317", "mode 503", each answered by "ok", until that is closed.
+"""
+import argparse
+import base64
+import hashlib
+import http.server
+import json
+import ssl
+import sys
+import tempfile
+import threading
+
+import trustme
+
+CHASSIS = "/redfish/v1/Chassis/1"
+MODES = ("ok", "401", "403", "404", "500", "503", "slow", "garbage", "html", "truncated", "redirect",
+         "huge", "control_bytes", "error_first")
+SHAPES = ("environment", "power", "sensor", "supplies", "none")
+
+
+def link(uri):
+    return {"@odata.id": uri}
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, *_):
+        """Clients that leave early are what the tests are about."""
+
+
+class FakeBmc:
+    """watts may be a number, None (not reported) or a function that gives either."""
+
+    def __init__(self, watts=402, mode="ok", shape="environment", username="root", password="calvin",
+                 plain=False, name="127.0.0.1", power_state="On", limit_w=None):
+        self.watts, self.mode, self.shape = watts, mode, shape
+        self.username, self.password = username, password
+        self.power_state, self.limit_w = power_state, limit_w
+        self.requests = []  # paths, as they came
+        self.connections = 0
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+        self.stopped = threading.Event()
+        self.directory = tempfile.TemporaryDirectory(prefix="fakebmc-")
+        self.ca_file = self.directory.name + "/ca.pem"
+        self.fingerprint_sha256 = ""
+        self.server = Server(("127.0.0.1", 0), self._handler())
+        if not plain:
+            self._wrap(name)
+        scheme = "http" if plain else "https"
+        self.url = f"{scheme}://127.0.0.1:{self.server.server_address[1]}"
+
+    def _wrap(self, name):
+        ca = trustme.CA()
+        certificate = ca.issue_cert(name)
+        ca.cert_pem.write_to_path(self.ca_file)
+        der = ssl.PEM_cert_to_DER_cert(certificate.cert_chain_pems[0].bytes().decode())
+        self.fingerprint_sha256 = hashlib.sha256(der).hexdigest()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
+        self.server.socket = context.wrap_socket(
+            self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    def __enter__(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.stopped.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.directory.cleanup()
+
+    def read_watts(self):
+        return self.watts() if callable(self.watts) else self.watts
+
+    def resource(self, path):
+        """The document at path, or None."""
+        sources = {
+            "environment": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics")},
+            "power": {"Power": link(CHASSIS + "/Power")},
+            "sensor": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics"),
+                       "Sensors": link(CHASSIS + "/Sensors")},
+            "supplies": {"PowerSubsystem": link(CHASSIS + "/PowerSubsystem")},
+            "none": {},
+        }[self.shape]
+        supplies = CHASSIS + "/PowerSubsystem/PowerSupplies"
+        documents = {
+            "/redfish/v1": lambda: {"Id": "RootService", "Chassis": link("/redfish/v1/Chassis")},
+            "/redfish/v1/Chassis": lambda: {"Members": [link(CHASSIS)]},
+            CHASSIS: lambda: {"Id": "1", "ChassisType": "RackMount", "PowerState": self.power_state,
+                              **sources},
+            CHASSIS + "/EnvironmentMetrics": self._environment,
+            CHASSIS + "/Power": self._power,
+            CHASSIS + "/Sensors": lambda: {
+                "Members": [link(CHASSIS + "/Sensors/fan0"),
+                            link(CHASSIS + "/Sensors/total_power")]},
+            CHASSIS + "/Sensors/total_power": lambda: {
+                "ReadingType": "Power", "Reading": self.read_watts()},
+            CHASSIS + "/PowerSubsystem": lambda: {"PowerSupplies": link(supplies)},
+            supplies: lambda: {"Members": [link(supplies + "/0"), link(supplies + "/1")]},
+        }
+        for n in "01":
+            documents[f"{supplies}/{n}"] = lambda n=n: {"Metrics": link(f"{supplies}/{n}/Metrics")}
+            documents[f"{supplies}/{n}/Metrics"] = self._half
+        make = documents.get(path.rstrip("/"))
+        return make() if make else None
+
+    def _environment(self):
+        document = {"Id": "EnvironmentMetrics"}
+        watts = self.read_watts()
+        if watts is not None and self.shape == "environment":
+            document["PowerWatts"] = {"Reading": watts}
+        if self.limit_w is not None:
+            document["PowerLimitWatts"] = {"ControlMode": "Automatic", "SetPoint": self.limit_w}
+        return document
+
+    def _power(self):
+        return {"Id": "Power", "PowerControl": [
+            {"MemberId": "0", "PowerConsumedWatts": self.read_watts(),
+             "PowerLimit": {"LimitInWatts": self.limit_w}}]}
+
+    def _half(self):
+        watts = self.read_watts()
+        return {"InputPowerWatts": {"Reading": None if watts is None else watts / 2}}
+
+    def _handler(bmc):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def setup(self):
+                super().setup()
+                with bmc.lock:
+                    bmc.connections += 1
+
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                with bmc.lock:
+                    bmc.requests.append(self.path)
+                    bmc.at_once += 1
+                    bmc.most_at_once = max(bmc.most_at_once, bmc.at_once)
+                try:
+                    self.serve()
+                finally:
+                    with bmc.lock:
+                        bmc.at_once -= 1
+
+            def serve(self):
+                mode = bmc.mode
+                if mode == "slow":
+                    bmc.stopped.wait(60)
+                    self.close_connection = True
+                elif mode.isdigit():
+                    self.answer(int(mode), {"error": {"code": "Base.1.8.GeneralError"}})
+                elif mode == "redirect":
+                    self.send_response(302)
+                    self.send_header("Location", "/elsewhere")
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                elif self.path.rstrip("/") != "/redfish/v1" and not self.is_authorised():
+                    self.answer(401, {"error": {"code": "Base.1.8.NoValidSession"}})
+                else:
+                    document = bmc.resource(self.path)
+                    self.answer(200 if document else 404,
+                                document or {"error": {"code": "Base.1.8.ResourceMissing"}})
+
+            def is_authorised(self):
+                wanted = base64.b64encode(f"{bmc.username}:{bmc.password}".encode()).decode()
+                return self.headers.get("Authorization") == f"Basic {wanted}"
+
+            def answer(self, status, document):
+                body = json.dumps(document).encode()
+                if status == 200:
+                    body = self.spoil(body)
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("OData-Version", "4.0")
+                self.send_header("ETag", '"%s"' % hashlib.md5(body).hexdigest())
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                if bmc.mode == "truncated" and status == 200:
+                    body = body[:-5]
+                    self.close_connection = True
+                self.wfile.write(body)
+
+            def spoil(self, body):
+                return {
+                    "garbage": b"\x00\xff{]" * 10,
+                    "html": b"<!DOCTYPE html><html>session expired</html>",
+                    "huge": b" " * (8 << 20) + body,
+                    "control_bytes": body[:-1] + b', "Note": "a\rb\xff"}',
+                    "error_first": b'{"error":{"code":"Base.1.8.GeneralError"}}\n' + body,
+                }.get(bmc.mode, body)
+
+        return Handler
+
+
+def obey(bmc, line):
+    key, _, value = line.partition(" ")
+    if key == "watts":
+        bmc.watts = None if value == "none" else float(value)
+    elif key == "mode" and value in MODES:
+        bmc.mode = value
+    elif key == "shape" and value in SHAPES:
+        bmc.shape = value
+    elif key in ("power_state", "password"):
+        setattr(bmc, key, value)
+    elif key == "stats":
+        return "%d %d %d" % (len(bmc.requests), bmc.connections, bmc.most_at_once)
+    else:
+        return "what?"
+    return "ok"
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--watts", type=float, default=402)
+    parser.add_argument("--mode", choices=MODES, default="ok")
+    parser.add_argument("--shape", choices=SHAPES, default="environment")
+    parser.add_argument("--username", default="root")
+    parser.add_argument("--password", default="calvin")
+    parser.add_argument("--plain", action="store_true", help="http instead of https")
+    parser.add_argument("--name", default="127.0.0.1", help="whom the certificate is for")
+    options = vars(parser.parse_args())
+    with FakeBmc(**options) as bmc:
+        print(json.dumps({"url": bmc.url, "ca_file": bmc.ca_file,
+                          "fingerprint_sha256": bmc.fingerprint_sha256}), flush=True)
+        for line in sys.stdin:
+            print(obey(bmc, line.strip()), flush=True)
+
+
+if __name__ == "__main__":
+    main()
