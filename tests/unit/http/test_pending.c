@@ -1,0 +1,249 @@
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "tests/support/http_live.h"
+
+static struct live live;
+
+static int set_up(void **state) {
+	(void)state;
+	struct http_config config = live_config();
+	config.workers = 2;
+	config.queue = 4;
+	live_start(&live, &config);
+	return 0;
+}
+
+static int tear_down(void **state) {
+	(void)state;
+	if (live.server)
+		live_stop(&live);
+	return 0;
+}
+
+static void nap(void) {
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
+static struct http_request *wait_pending(void) {
+	struct http_request *q = NULL;
+	for (int i = 0; i < 20000 && !(q = atomic_exchange(&live.pending, NULL)); i++)
+		nap();
+	assert_non_null(q);
+	return q;
+}
+
+static void send_get(struct raw_conn *c, const char *target) {
+	char text[256];
+	assert_true(raw_open(c, live.url));
+	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: t\r\n" AS_READER "\r\n", target);
+	assert_true(raw_sends(c, text));
+}
+
+static void expect(struct raw_conn *c, int status) {
+	struct raw_answer a = raw_read(c, false);
+	assert_int_equal(a.status, status);
+	raw_answer_free(&a);
+	raw_close(c);
+}
+
+static void resumed_later(void **state) {
+	(void)state;
+	struct raw_conn c;
+	send_get(&c, "/t/pending");
+	struct http_request *q = wait_pending();
+	unsigned freed = live.freed;
+	http_resume(q, live_finish);
+	struct raw_answer a = raw_read(&c, false);
+	assert_string_equal(a.body, "{\"pending\":true}");
+	raw_answer_free(&a);
+	raw_close(&c);
+	live_wait(&live.freed, freed + 1);
+}
+
+static void resumed_before_the_handler_returns(void **state) {
+	(void)state;
+	struct raw_conn c;
+	assert_true(raw_open(&c, live.url));
+	for (int i = 0; i < 50; i++) {
+		struct raw_answer a = raw_request(&c, "GET", "/t/early", AS_READER, NULL);
+		assert_string_equal(a.body, "{\"pending\":true}");
+		raw_answer_free(&a);
+	}
+	raw_close(&c);
+}
+
+static void *race(void *arg) {
+	intptr_t good = 0;
+	struct raw_conn c;
+	(void)arg;
+	for (int i = 0; i < 200 && raw_open(&c, live.url); i++) {
+		struct raw_answer a = raw_request(&c, "GET", "/t/race", AS_READER, NULL);
+		good += a.status == 200 && !strcmp(a.body, "{\"pending\":true}");
+		raw_answer_free(&a);
+		raw_close(&c);
+	}
+	return (void *)good;
+}
+
+static void resumed_while_the_handler_returns(void **state) {
+	(void)state;
+	pthread_t threads[3];
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, race, NULL), 0);
+	for (int i = 0; i < 3; i++) {
+		void *good;
+		pthread_join(threads[i], &good);
+		assert_int_equal((intptr_t)good, 200);
+	}
+}
+
+/* Two workers, and more requests waiting for drives than that: the rest goes on. */
+static void pending_holds_no_worker(void **state) {
+	(void)state;
+	struct raw_conn waiting[4];
+	struct http_request *q[4];
+	for (int i = 0; i < 4; i++) {
+		send_get(&waiting[i], "/t/pending");
+		q[i] = wait_pending();
+	}
+	struct raw_answer a = raw_once(live.url, "GET", "/t/things/x", AS_READER, NULL);
+	assert_int_equal(a.status, 200);
+	raw_answer_free(&a);
+	for (int i = 0; i < 4; i++)
+		http_resume(q[i], live_finish);
+	for (int i = 0; i < 4; i++)
+		expect(&waiting[i], 200);
+}
+
+/* Workers and queue full: refused at once, while the loop still answers what it can. */
+static void full_queue_refuses(void **state) {
+	(void)state;
+	struct raw_conn busy[6];
+	struct raw_answer a = raw_once(live.url, "GET", "/t/things", AS_READER, NULL);
+	raw_answer_free(&a);
+	live.release = false;
+	live.blocked = 0;
+	int64_t refused = metric_get(METRIC_HTTP_REFUSED);
+	for (unsigned i = 0; i < 2; i++) {
+		send_get(&busy[i], "/t/block");
+		live_wait(&live.blocked, i + 1);
+	}
+	for (int i = 2; i < 6; i++)
+		send_get(&busy[i], "/t/block");
+	char value[512];
+	for (int i = 0; i < 20000 && metric_get(METRIC_HTTP_REFUSED) == refused; i++) {
+		a = raw_once(live.url, "GET", "/t/hello", "", NULL);
+		raw_answer_free(&a);
+		/* refused once the four above have reached the queue */
+		struct raw_conn c;
+		send_get(&c, "/t/fail?rc=none");
+		if (raw_fill(&c, 50)) {
+			a = raw_read(&c, false);
+			assert_int_equal(a.status, 503);
+			assert_string_equal(raw_header(&a, "Retry-After", value), "1");
+			raw_answer_free(&a);
+		}
+		raw_close(&c);
+	}
+	assert_true(metric_get(METRIC_HTTP_REFUSED) > refused);
+	a = raw_once(live.url, "GET", "/t/things", AS_READER, NULL);
+	assert_int_equal(a.status, 200);
+	raw_answer_free(&a);
+	live.release = true;
+	for (int i = 0; i < 2; i++)
+		expect(&busy[i], 200);
+	for (int i = 2; i < 6; i++)
+		raw_close(&busy[i]);
+}
+
+/* A connection that goes away while its request waits is found out afterwards. */
+static void client_leaves_while_pending(void **state) {
+	(void)state;
+	struct raw_conn c;
+	send_get(&c, "/t/pending");
+	struct http_request *q = wait_pending();
+	unsigned freed = live.freed;
+	raw_close(&c);
+	http_resume(q, live_finish);
+	live_wait(&live.freed, freed + 1);
+}
+
+static void *stop(void *arg) {
+	http_server_stop(live.server, *(int64_t *)arg);
+	return NULL;
+}
+
+static void wait_not_ready(void) {
+	for (int i = 0; i < 20000 && http_server_ready(live.server); i++)
+		nap();
+	assert_false(http_server_ready(live.server));
+}
+
+static void stop_lets_requests_end(void **state) {
+	(void)state;
+	struct raw_conn c, idle;
+	pthread_t t;
+	int64_t deadline_ms = 20000;
+	assert_true(http_server_ready(live.server));
+	assert_true(raw_open(&idle, live.url));
+	send_get(&c, "/t/pending");
+	struct http_request *q = wait_pending();
+	pthread_create(&t, NULL, stop, &deadline_ms);
+	wait_not_ready();
+	struct raw_answer late = raw_request(&idle, "GET", "/t/hello", "", NULL);
+	assert_int_equal(late.status, 503);
+	raw_answer_free(&late);
+	raw_close(&idle);
+	http_resume(q, live_finish);
+	struct raw_answer a = raw_read(&c, false);
+	assert_int_equal(a.status, 200);
+	char value[512];
+	assert_string_equal(raw_header(&a, "Connection", value), "close");
+	raw_answer_free(&a);
+	raw_close(&c);
+	pthread_join(t, NULL);
+	assert_false(raw_open(&c, live.url));
+}
+
+/* The drive does not answer in time: the client is told, and the late answer finds memory. */
+static void stop_does_not_wait_for_ever(void **state) {
+	(void)state;
+	struct raw_conn c;
+	send_get(&c, "/t/pending");
+	struct http_request *q = wait_pending();
+	int64_t before_ms = clock_mono_ms();
+	http_server_stop(live.server, 300);
+	assert_true(clock_mono_ms() - before_ms < 10000);
+	expect(&c, 503);
+	live_stop(&live);
+	live.server = NULL;
+	assert_int_equal(live.freed, 0);
+	http_resume(q, live_finish);
+	assert_int_equal(live.freed, 1);
+}
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(resumed_later, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			resumed_before_the_handler_returns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			resumed_while_the_handler_returns, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(pending_holds_no_worker, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(full_queue_refuses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(client_leaves_while_pending, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stop_lets_requests_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(stop_does_not_wait_for_ever, set_up, tear_down),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
