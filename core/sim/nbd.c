@@ -465,7 +465,8 @@ static enum rc listen_at(struct sim_nbd *n, struct listener *l, struct err *err)
 	if (l->watch.fd < 0)
 		return err_errno(err, errno, "socket of a simulated drive");
 	unlink(l->path);
-	if (bind(l->watch.fd, (struct sockaddr *)&a, sizeof(a)) ||
+	/* fio runs as another account without capabilities; behind the socket is nothing real. */
+	if (bind(l->watch.fd, (struct sockaddr *)&a, sizeof(a)) || chmod(l->path, 0666) ||
 		listen(l->watch.fd, SIM_NBD_CONNECTIONS) || !watch_add(n, &l->watch))
 		return err_errno(err, errno, l->path);
 	return RC_OK;
@@ -510,7 +511,8 @@ static enum rc open_all(struct sim_nbd *n, struct err *err) {
 	n->stop = (struct watch){eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), stop_ready};
 	if (n->epoll_fd < 0 || n->spare_fd < 0 || n->stop.fd < 0 || !watch_add(n, &n->stop))
 		return err_errno(err, errno, "descriptors of the simulator");
-	if (mkdir(n->config.socket_dir, 0700) && errno != EEXIST)
+	if ((mkdir(n->config.socket_dir, 0700) && errno != EEXIST) ||
+		chmod(n->config.socket_dir, 0711))
 		return err_errno(err, errno, n->config.socket_dir);
 	for (unsigned i = 0; i < n->config.drives; i++) {
 		enum rc rc = listen_at(n, &n->listeners[i], err);
