@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -112,7 +114,8 @@ static json_t *find_document(const struct buf *text, struct fio_report *r) {
 
 static double number(const json_t *object, const char *key) {
 	double v = json_number_value(json_object_get(object, key));
-	return v > 0 && v < 9e18 ? v : 0; /* no figure of fio that we read is negative */
+	/* No figure of fio that is read here is negative, and those of all jobs must add up. */
+	return v > 0 && v < 1e16 ? v : 0;
 }
 
 static bool add_bins(struct histogram *h, json_t *bins) {
@@ -158,7 +161,7 @@ static void add_job(struct fio_report *r, struct fio_drive *drive, const json_t 
 	}
 	drive->lost |= ios > 0 && bytes <= 0;
 	if (!drive->error)
-		drive->error = (int)number(job, "error");
+		drive->error = (int)fmin(number(job, "error"), INT_MAX);
 	if (drive->jobs++ == 0 || (int64_t)runtime < drive->runtime_ms)
 		drive->runtime_ms = (int64_t)runtime;
 }

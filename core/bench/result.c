@@ -31,13 +31,17 @@ static void write_latency(struct jsonw *w, const struct histogram *h, double sca
 	jsonw_object_end(w);
 }
 
+static int64_t scaled(int64_t n, double scale) {
+	return (int64_t)fmin((double)n * scale, 9e18);
+}
+
 static void write_direction(struct jsonw *w, const char *key, const struct fio_rates *rates,
 	const struct fio_sum *sum, double scale) {
 	jsonw_object(w, key);
 	jsonw_double(w, "iops", rates->iops * scale);
 	jsonw_double(w, "bytes_per_s", rates->bytes_per_s * scale);
-	jsonw_int(w, "bytes", (int64_t)((double)sum->bytes * scale));
-	jsonw_int(w, "ios", (int64_t)((double)sum->ios * scale));
+	jsonw_int(w, "bytes", scaled(sum->bytes, scale));
+	jsonw_int(w, "ios", scaled(sum->ios, scale));
 	write_latency(w, &sum->latency, scale);
 	jsonw_object_end(w);
 }
