@@ -189,12 +189,16 @@ $(BIN): $(OUT)/obj/server/main.o $(call archives,server)
 # --- unit tests ---------------------------------------------------------------------------------
 
 TEST_LAYERS := $(filter-out assets,$(LAYERS))
-SUPPORT_O   := $(call objects,$(wildcard tests/support/*.c))
+# tests/support/<layer>_*.c goes into that layer's tests alone: it may stand in for lower layers.
+SUPPORT_of   = $(call objects,$(wildcard tests/support/$(1)_*.c))
+SUPPORT_O   := $(filter-out $(foreach l,$(TEST_LAYERS),$(call SUPPORT_of,$l)),\
+	$(call objects,$(wildcard tests/support/*.c)))
 RESULTS     := $(OUT)/results
 
 define unit_rules
 UNIT_$(1) := $$(patsubst tests/%.c,$(OUT)/tests/%,$$(wildcard tests/unit/$(1)/test_*.c))
-$$(UNIT_$(1)): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(OUT)/libsupport.a $(call archives,$(1))
+$$(UNIT_$(1)): $(OUT)/tests/%: $(OUT)/obj/tests/%.o $(call SUPPORT_of,$(1)) $(OUT)/libsupport.a \
+		$(call archives,$(1))
 	$$(call say,LD,$$@)
 	@mkdir -p $$(@D)
 	$$(Q)$(CC) $$(LDFLAGS_ALL) -o $$@ $$^ -lcmocka $$(LIBS_$(1))
@@ -214,9 +218,25 @@ unit: $(UNIT) ## all unit tests (unit-<layer>: those of one layer)
 
 # --- tests on the running daemon ------------------------------------------------------------------
 
-.PHONY: http
-http: $(BIN) ## tests of the REST face on the real binary (ARGS= for pytest)
-	$(Q)DRIVEWATTD=$(abspath $(BIN)) VARIANT=$(VARIANT) tools/run-pytest.sh $(RESULTS)/http \
+# The bed: made-up NVMe drives for the whole daemon. Without sanitizers, since it is preloaded
+# before their runtimes.
+BED   := $(OUT)/bed
+BED_C := tests/support/nvme_model.c
+BED_H := tests/support/nvme_model.h tests/support/bed/bed_state.h
+BED_CFLAGS := -std=gnu17 -O1 -g -fPIC -pthread $(WARNINGS) -D_GNU_SOURCE -I.
+
+$(BED)/nvme_shim.so $(BED)/bedctl: $(BED)/%: $(BED_C) $(BED_H) Makefile
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BED_CFLAGS) $(if $(filter %.so,$@),-shared) -o $@ $(filter %.c,$^)
+$(BED)/nvme_shim.so: tests/support/bed/nvme_shim.c
+$(BED)/bedctl: tests/support/bed/bedctl.c
+
+.PHONY: bed http
+bed: $(BED)/nvme_shim.so $(BED)/bedctl ## the made-up NVMe drives, see tests/support/bed/bed.sh
+http: $(BIN) bed ## tests of the REST face on the real binary (ARGS= for pytest)
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) VARIANT=$(VARIANT) \
+		tools/run-pytest.sh $(RESULTS)/http \
 		$(PYTEST) -q -p no:cacheprovider tests/http $(ARGS)
 
 # --- fuzzing --------------------------------------------------------------------------------------
@@ -248,7 +268,8 @@ fuzz: ## fuzzes every parser for SECONDS=60 each (clang)
 # --- lint -----------------------------------------------------------------------------------------
 
 C_SOURCES := $(foreach l,$(LAYERS),$(SRC_$l)) $(wildcard server/main.c)
-C_TESTS   := $(wildcard tests/unit/*/*.c tests/support/*.[ch] tests/fuzz/*.c tests/fuzz/*/*.c)
+C_TESTS   := $(wildcard tests/unit/*/*.c tests/support/*.[ch] tests/support/*/*.[ch] \
+	tests/fuzz/*.c tests/fuzz/*/*.c)
 C_HEADERS := $(wildcard include/*/*.h $(foreach l,base model priv db core core/* http api api/* server,$l/*.h))
 
 .PHONY: lint lint-format lint-layers lint-cppcheck lint-tidy format
