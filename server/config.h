@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/rc.h"
 
 #define CONFIG_TEXT_SIZE 256
@@ -54,7 +55,8 @@ struct config {
 
 	int64_t event_days, audit_days, run_days, sample_days;
 
-	/* Of `simulate`, taken apart. */
+	/* Of `log-level` and `simulate`, taken apart. */
+	enum log_level level;
 	unsigned simulate_count;
 	char simulate_model[64];
 };
@@ -66,13 +68,17 @@ enum config_action {
 	CONFIG_VERSION,
 	CONFIG_CHECK,
 	CONFIG_DUMP,
+	CONFIG_DUMP_MANUAL,
 	CONFIG_DUMP_ROUTES,
 };
 
-/* Reads all sources. RC_INVALID names the key, and the file and line where there is one. */
+/* Reads all sources. err.field is the key at fault; the text names file and line where there is
+ * one. With CONFIG_HELP and CONFIG_VERSION the file is not read. */
 enum rc must_check config_load(
 	struct config *c, int argc, char **argv, enum config_action *action, struct err *err);
 void config_help(struct buf *out);
+/* docs/configuration.md. */
+void config_manual(struct buf *out);
 /* As a file that config_load reads back to the same configuration. */
 void config_dump(const struct config *c, struct buf *out);
 

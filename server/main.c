@@ -80,8 +80,9 @@ static enum rc take_admin_password(struct process *p, struct err *err) {
 
 static enum rc prepare_files(struct process *p, struct err *err) {
 	const struct config *c = &p->config;
-	umask(077);
+	umask(022);
 	enum rc rc = data_dir_prepare(c->data_dir, c->user, p->data_dir, sizeof(p->data_dir), err);
+	umask(077);
 	if (rc != RC_OK)
 		return rc;
 	snprintf(p->sim_dir, sizeof(p->sim_dir), "%s/sim", p->data_dir);

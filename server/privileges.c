@@ -58,6 +58,10 @@ static const struct passwd *account_of(const char *user, struct err *err) {
 	return pw;
 }
 
+/* The data directory can be passed through, not listed: fio reaches the simulator's sockets below
+ * it. The files in it are their owner's alone. */
+#define DATA_DIR_MODE 0711
+
 static enum rc make_dirs(const char *path, struct err *err) {
 	char part[PATH_MAX];
 	if (snprintf(part, sizeof(part), "%s", path) >= (int)sizeof(part))
@@ -67,7 +71,7 @@ static enum rc make_dirs(const char *path, struct err *err) {
 			continue;
 		bool last = *p == '\0';
 		*p = '\0';
-		if (mkdir(part, last ? 0700 : 0755) != 0 && errno != EEXIST)
+		if (mkdir(part, last ? DATA_DIR_MODE : 0755) != 0 && errno != EEXIST)
 			return err_errno(err, errno, part);
 		if (last)
 			return RC_OK;
@@ -106,7 +110,7 @@ static enum rc give_dir(const char *path, const char *user, struct err *err) {
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(err, errno, path);
-	if (fchown(fd, pw->pw_uid, pw->pw_gid) != 0)
+	if (fchown(fd, pw->pw_uid, pw->pw_gid) != 0 || fchmod(fd, DATA_DIR_MODE) != 0)
 		return err_errno(err, errno, path);
 	return give_files(fd, pw->pw_uid, pw->pw_gid, err);
 }

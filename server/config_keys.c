@@ -1,0 +1,74 @@
+/* All keys of the configuration and all other flags, in the order of --help and of the manual. */
+#include "server/config_impl.h"
+
+#include <stddef.h>
+
+#define AT(member) offsetof(struct config, member)
+#define HOUR_MS INT64_C(3600000)
+#define DAY_MS INT64_C(86400000)
+
+/* clang-format off */
+const struct config_key config_keys[] = {
+	{"config", KEY_TEXT, AT(config), 0, 0, "", "FILE", "configuration file; not read unless named"},
+	{"listen", KEY_LIST, AT(listen), 0, 0, "127.0.0.1:8484", "ADDR:PORT", "address to serve on, repeatable; port 0 picks one"},
+	{"data-dir", KEY_TEXT, AT(data_dir), 0, 0, "/var/lib/drivewatt", "DIR", "where the databases are kept"},
+	{"user", KEY_TEXT, AT(user), 0, 0, "", "NAME", "account of the network process when started as root; empty: drivewatt where it exists, else nobody"},
+	{"log-level", KEY_TEXT, AT(log_level), 0, 0, "info", "LEVEL", "error, warning, info or debug"},
+	{"secret-key-file", KEY_TEXT, AT(secret_key_file), 0, 0, "", "FILE", "key that seals BMC passwords; empty: secret.key in the data directory"},
+	{"admin-password-file", KEY_TEXT, AT(admin_password_file), 0, 0, "", "FILE", "password of the administrator, used at the first start"},
+
+	{"tls-cert", KEY_TEXT, AT(tls_cert), 0, 0, "", "FILE", "certificate chain (PEM)"},
+	{"tls-key", KEY_TEXT, AT(tls_key), 0, 0, "", "FILE", "private key (PEM)"},
+	{"tls-self-signed", KEY_BOOL, AT(tls_self_signed), 0, 0, "false", "", "make a certificate in the data directory and use it"},
+	{"allow-plaintext", KEY_BOOL, AT(allow_plaintext), 0, 0, "false", "", "serve plain HTTP beyond loopback"},
+
+	{"observe-only", KEY_BOOL, AT(observe_only), 0, 0, "false", "", "change no drive and run no benchmark"},
+	{"allow-destructive", KEY_BOOL, AT(allow_destructive), 0, 0, "false", "", "permit benchmarks that write, when confirmed by serial number"},
+	{"allow-in-use", KEY_BOOL, AT(allow_in_use), 0, 0, "false", "", "permit reading benchmarks on drives in use, when confirmed"},
+	{"target", KEY_LIST, AT(target), 0, 0, "", "PATH", "block device or file to benchmark besides NVMe drives, repeatable"},
+	{"fio", KEY_TEXT, AT(fio), 0, 0, "/usr/bin/fio", "PATH", "the fio program"},
+
+	{"simulate", KEY_TEXT, AT(simulate), 0, 0, "", "N[xMODEL]", "make up N drives instead of serving real ones"},
+	{"simulate-model-file", KEY_TEXT, AT(simulate_model_file), 0, 0, "", "FILE", "a model of one's own (JSON)"},
+	{"simulate-scale", KEY_INT, AT(simulate_scale), 0, 100000, "0", "N", "slow motion: simulated bytes for each real one; 0: the model's"},
+
+	{"max-runs", KEY_INT, AT(max_runs), 1, 16, "2", "N", "benchmarks at once"},
+	{"max-queued-runs", KEY_INT, AT(max_queued_runs), 1, 10000, "256", "N", "benchmarks waiting"},
+	{"settle", KEY_MS, AT(settle_ms), 0, DAY_MS, "2s", "TIME", "wait between a power state change and the load"},
+	{"rescan", KEY_MS, AT(rescan_ms), 0, DAY_MS, "30s", "TIME", "period of looking for drives; 0: only at the start"},
+	{"reconcile", KEY_MS, AT(reconcile_ms), 0, DAY_MS, "10s", "TIME", "period of reading power states back"},
+	{"health", KEY_MS, AT(health_ms), 0, DAY_MS, "60s", "TIME", "period of reading SMART data; 0: never"},
+	{"meter", KEY_MS, AT(meter_ms), 1000, DAY_MS, "10s", "TIME", "period of reading BMCs"},
+	{"drive-timeout", KEY_MS, AT(drive_timeout_ms), 100, HOUR_MS, "5s", "TIME", "how long a request waits for a drive"},
+	{"command-timeout", KEY_MS, AT(command_ms), 100, HOUR_MS, "4s", "TIME", "how long the helper waits before it calls a drive unresponsive"},
+	{"max-lanes", KEY_INT, AT(max_lanes), 1, 1024, "256", "N", "drives with a command under way at once"},
+
+	{"loop-threads", KEY_INT, AT(loop_threads), 1, 16, "2", "N", "threads of the HTTP loop"},
+	{"workers", KEY_INT, AT(workers), 1, 64, "8", "N", "threads that handle requests"},
+	{"queue", KEY_INT, AT(queue), 1, 65536, "256", "N", "requests waiting for a worker"},
+	{"max-connections", KEY_INT, AT(max_connections), 8, 65536, "1024", "N", "connections at once"},
+	{"max-per-address", KEY_INT, AT(max_per_address), 0, 65536, "0", "N", "connections of one address; 0: no limit of its own"},
+	{"max-streams", KEY_INT, AT(max_streams), 0, 65536, "128", "N", "event streams at once"},
+	{"idle-timeout", KEY_INT, AT(idle_timeout_s), 1, 3600, "60", "SECONDS", "until an idle connection is closed"},
+	{"cache-bytes", KEY_INT, AT(cache_bytes), 0, INT64_C(1) << 30, "8388608", "BYTES", "of cached bodies"},
+	{"gzip", KEY_BOOL, AT(gzip), 0, 0, "true", "", "compress bodies for clients that accept it"},
+	{"public-metrics", KEY_BOOL, AT(public_metrics), 0, 0, "false", "", "serve /metrics without credentials"},
+
+	{"keep-events", KEY_INT, AT(event_days), 1, 36500, "90", "DAYS", "retention of events"},
+	{"keep-audit", KEY_INT, AT(audit_days), 1, 36500, "365", "DAYS", "retention of the audit trail"},
+	{"keep-benchmarks", KEY_INT, AT(run_days), 1, 36500, "3650", "DAYS", "retention of benchmark results"},
+	{"keep-samples", KEY_INT, AT(sample_days), 1, 36500, "90", "DAYS", "retention of samples"},
+};
+/* clang-format on */
+const size_t config_key_count = array_len(config_keys);
+
+const struct config_flag config_actions[] = {
+	{"help", CONFIG_HELP, "show this and end"},
+	{"version", CONFIG_VERSION, "show the version and end"},
+	{"check-config", CONFIG_CHECK, "check the configuration and end"},
+	{"dump-config", CONFIG_DUMP, "show the whole configuration as a file and end"},
+	{"dump-manual", CONFIG_DUMP_MANUAL,
+		"show the manual of the configuration (Markdown) and end"},
+	{"dump-routes", CONFIG_DUMP_ROUTES, "show all routes and end"},
+};
+const size_t config_action_count = array_len(config_actions);
