@@ -4,7 +4,7 @@
  * reading needs one GET where the BMC allows.
  *
  *	bmc_walk_discover(w, vendor, root);   once, and again while w->discovered is false
- *	w->adaptor->begin(w, full);           for each reading after the first
+ *	w->adaptor->begin(w);                 for each reading after the first
  *	while (w->next[0])                    in both cases
  *		w->adaptor->feed(w, status, doc);
  */
@@ -58,11 +58,12 @@ struct bmc_walk {
 	struct bmc_reading reading;
 
 	bool discovered; /* false again when a known resource vanished */
-	bool full;       /* looks at all sources, not only the one that answered last */
-	uint8_t stage;   /* the adaptor's */
-	uint8_t source;  /* enum bmc_source being asked */
-	uint8_t winner;  /* enum bmc_source that answered last */
-	bool forbidden;  /* some resource was refused */
+	bool full; /* looks at all sources, not only the one that answered last: while discovering
+		    */
+	uint8_t stage;  /* the adaptor's */
+	uint8_t source; /* enum bmc_source being asked */
+	uint8_t winner; /* enum bmc_source that answered last */
+	bool forbidden; /* some resource was refused */
 	struct bmc_chassis chassis;
 	char sensor[BMC_URI_SIZE];
 	struct bmc_uris members; /* chassis while discovering, supplies' metrics later */
@@ -77,7 +78,7 @@ struct bmc_adaptor {
 	/* Is it made for this service? */
 	bool (*matches)(const json_t *service_root);
 	void (*discover)(struct bmc_walk *w, const json_t *service_root);
-	void (*begin)(struct bmc_walk *w, bool full);
+	void (*begin)(struct bmc_walk *w);
 	/* The answer to w->next. status: of HTTP; doc NULL unless it was 2xx. Borrowed. */
 	void (*feed)(struct bmc_walk *w, int status, const json_t *doc);
 };

@@ -16,8 +16,8 @@
 #define CONNECT_MS 5000
 #define TOTAL_MS 20000
 #define ANSWER_MAX (1024u * 1024)
-#define MAX_REQUESTS 64     /* for one reading */
-#define FULL_EVERY_MS 60000 /* how often all sources are tried while none answers */
+#define MAX_REQUESTS 64         /* for one reading */
+#define DISCOVER_EVERY_MS 60000 /* while no source answers */
 #define BACKOFF_MAX_MS 300000
 #define REFUSED_PAUSE_MS 60000 /* wrong passwords lock accounts */
 #define UNREACHABLE_AFTER 3    /* failures in a row */
@@ -55,7 +55,7 @@ struct poll {
 	bool told_repair;
 	bool unreachable;
 	unsigned requests, failures;
-	int64_t full_due_ms;
+	int64_t discover_due_ms;
 };
 
 struct poller {
@@ -276,15 +276,13 @@ static void begin(struct poll *x) {
 	int64_t now_ms = clock_mono_ms();
 	x->requests = 0;
 	x->at_root = false;
-	x->rediscovered = !x->walk.discovered;
-	if (!x->walk.discovered) {
+	bool again = x->walk.reading.power_mw == NONE && now_ms >= x->discover_due_ms;
+	x->rediscovered = !x->walk.discovered || again;
+	if (x->rediscovered) {
 		ask_root(x);
 		return;
 	}
-	bool full = x->walk.reading.power_mw == NONE && now_ms >= x->full_due_ms;
-	if (full)
-		x->full_due_ms = now_ms + FULL_EVERY_MS;
-	x->walk.adaptor->begin(&x->walk, full);
+	x->walk.adaptor->begin(&x->walk);
 	go_on(x);
 }
 
@@ -338,7 +336,7 @@ static void feed(struct poll *x, const json_t *doc) {
 	}
 	if (x->at_root) {
 		bmc_walk_discover(&x->walk, x->settings.vendor, doc);
-		x->full_due_ms = clock_mono_ms() + FULL_EVERY_MS;
+		x->discover_due_ms = clock_mono_ms() + DISCOVER_EVERY_MS;
 	} else {
 		x->walk.adaptor->feed(&x->walk, x->answer.status, doc);
 	}

@@ -105,10 +105,11 @@ static void reset_reading(struct bmc_walk *w) {
 	w->forbidden = false;
 }
 
-static void begin(struct bmc_walk *w, bool full) {
+/* The source that answered last, or the best one while none did. */
+static void begin(struct bmc_walk *w) {
 	reset_reading(w);
-	w->full = full;
-	ask_from(w, full || w->winner == BMC_SOURCE_COUNT_ ? 0 : w->winner);
+	w->full = false;
+	ask_from(w, w->winner == BMC_SOURCE_COUNT_ ? 0 : w->winner);
 }
 
 /* --- a source's answer --- */
@@ -241,7 +242,9 @@ static void next_chassis(struct bmc_walk *w) {
 	}
 	w->discovered = w->chassis.score > 0;
 	if (w->discovered) {
-		begin(w, true);
+		w->full = true;
+		reset_reading(w);
+		ask_from(w, 0);
 		return;
 	}
 	w->reading.reason = w->forbidden ? "bmc_forbidden" : "not_supported";

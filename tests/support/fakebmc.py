@@ -110,7 +110,11 @@ class FakeBmc:
         for n in "01":
             documents[f"{supplies}/{n}"] = lambda n=n: {"Metrics": link(f"{supplies}/{n}/Metrics")}
             documents[f"{supplies}/{n}/Metrics"] = self._half
-        make = documents.get(path.rstrip("/"))
+        path = path.rstrip("/")
+        linked = tuple(source["@odata.id"] for source in sources.values())
+        if path.startswith(CHASSIS + "/") and not path.startswith(linked):
+            return None
+        make = documents.get(path)
         return make() if make else None
 
     def _environment(self):
