@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/parse.h"

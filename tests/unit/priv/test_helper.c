@@ -64,6 +64,7 @@ static int end_helper(void) {
 static int open_helper(void **state) {
 	(void)state;
 	fake_tree_make(&tree);
+	umask(077); /* as the daemon has it */
 	snprintf(file_target, sizeof(file_target), "%s/target.img", tree.top);
 	fake_tree_file(&tree, "target.img", "%s", "");
 	if (truncate(file_target, FILE_BYTES) != 0)
@@ -191,6 +192,12 @@ static bool is_in_run_dir(const char *name) {
 	return faccessat(run_dir, name, R_OK, 0) == 0;
 }
 
+static bool others_may_read(const char *name) {
+	struct stat st;
+
+	return fstatat(run_dir, name, &st, 0) == 0 && (st.st_mode & S_IROTH);
+}
+
 /* fio installs its signal handlers before it says anything. */
 static void await_progress(void) {
 	const struct timespec pause = {.tv_nsec = 10 * 1000000};
@@ -251,7 +258,8 @@ static void runs_fio_to_its_end(void **state) {
 	assert_int_equal(exited.signal, 0);
 	assert_int_equal(exited.asked, 0);
 	for (size_t i = 0; i < array_len(files); i++)
-		assert_true(is_in_run_dir(files[i]));
+		assert_true(others_may_read(files[i]));
+	assert_true(others_may_read("."));
 	read_output(PRIV_RUN_OUTPUT, text, sizeof(text));
 	assert_non_null(strstr(text, "\"jobname\" : \"theDrive\""));
 	read_output(PRIV_RUN_ETA, text, sizeof(text));

@@ -1,0 +1,74 @@
+"""Made-up NVMe drives for the whole daemon: tests/support/bed/bed.sh held open for a test."""
+
+import os
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCRIPT = os.path.join(HERE, "..", "support", "bed", "bed.sh")
+TOOLS = os.environ.get("BED", "build/bed")
+
+
+class Bed:
+    """A mount namespace with `count` drives, nvme0 …; programs are started into it."""
+
+    def __init__(self, count):
+        assert os.geteuid() == 0, "the bed makes mount namespaces and loop devices: run as root"
+        self.count = count
+        self.holder = subprocess.Popen(
+            [SCRIPT, TOOLS, str(count), "sh", "-c", 'echo "$$ $BED_STATE $LD_PRELOAD"; exec cat'],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.pid, state, preload = self.holder.stdout.readline().split()
+        self.environment = {
+            "BED_STATE": state,
+            "LD_PRELOAD": preload,
+            "ASAN_OPTIONS": ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"])),
+        }
+
+    def close(self):
+        self.holder.stdin.close()
+        assert self.holder.wait(30) == 0
+
+    # -- from inside -------------------------------------------------------------------------------
+
+    @property
+    def prefix(self):
+        """In front of a command line: runs it in the bed, under the same process id."""
+        return ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", "--"]
+
+    def run(self, *command, check=True):
+        """Runs a program in the bed; its output."""
+        env = {**os.environ, **self.environment}
+        return subprocess.run([*self.prefix, *command], env=env, check=check, capture_output=True, text=True).stdout
+
+    # -- the drives' other side --------------------------------------------------------------------
+
+    def _bedctl(self, *args):
+        env = {**os.environ, "BED_STATE": self.environment["BED_STATE"]}
+        tool = os.path.join(TOOLS, "bedctl")
+        return subprocess.run([tool, *map(str, args)], env=env, check=True, capture_output=True, text=True).stdout
+
+    def get(self, drive, field):
+        return int(self._bedctl("get", drive, field))
+
+    def set(self, drive, **fields):
+        """power, power_fixed, temperature_k, critical_warning, fail_errno, fail_status, hang …"""
+        for name, value in fields.items():
+            self._bedctl("set", drive, name, value)
+
+    def unplug(self, drive):
+        """The controller goes from sysfs and answers nothing any more."""
+        self.set(drive, fail_errno=19)
+        hidden = f"/sys/class/nvme-subsystem/hidden{drive}"
+        self.run("mv", f"/sys/class/nvme/nvme{drive}", hidden)
+        self.run("rm", f"/sys/class/nvme-subsystem/nvme-subsys{drive}/nvme{drive}")
+
+    def plug(self, drive):
+        """Back again, at its default power state as after a power cycle."""
+        self.set(drive, fail_errno=0, power=0)
+        self.run("mv", f"/sys/class/nvme-subsystem/hidden{drive}", f"/sys/class/nvme/nvme{drive}")
+        self.run(
+            "ln", "-s", f"../../nvme/nvme{drive}", f"/sys/class/nvme-subsystem/nvme-subsys{drive}/nvme{drive}"
+        )
