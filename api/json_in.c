@@ -6,33 +6,31 @@
 
 #include "base/parse.h"
 
-#define BODY_MAX_DEPTH 16
 #define LABELS_MAX 16
+#define POINTER_SIZE 96 /* as err.field */
 #define LABEL_VALUE_MAX 128
 
-static unsigned depth_of(const json_t *v, unsigned limit) {
-	unsigned deepest = 0;
+/* Are there more than limit containers inside each other? */
+static bool nests_deeper(const json_t *v, unsigned limit) {
+	const char *key;
+	json_t *member;
+	size_t i;
+	if (!json_is_object(v) && !json_is_array(v))
+		return false;
 	if (limit == 0)
-		return 1;
-	if (json_is_object(v)) {
-		const char *key;
-		json_t *member;
-		json_object_foreach((json_t *)v, key, member) {
-			unsigned d = depth_of(member, limit - 1);
-			deepest = d > deepest ? d : deepest;
-		}
-		return deepest + 1;
+		return true;
+	json_object_foreach((json_t *)v, key, member) {
+		if (nests_deeper(member, limit - 1))
+			return true;
 	}
-	for (size_t i = 0; json_is_array(v) && i < json_array_size(v); i++) {
-		unsigned d = depth_of(json_array_get(v, i), limit - 1);
-		deepest = d > deepest ? d : deepest;
+	json_array_foreach(v, i, member) {
+		if (nests_deeper(member, limit - 1))
+			return true;
 	}
-	return deepest + (json_is_array(v) ? 1 : 0);
+	return false;
 }
 
-enum rc json_in_body(const struct http_request *q, json_t **out, struct err *err) {
-	size_t len;
-	const char *text = http_body(q, &len);
+enum rc json_in_text(const char *text, size_t len, json_t **out, struct err *err) {
 	json_error_t e;
 	if (len == 0)
 		return err_set(err, RC_INVALID, "the request needs a JSON object as its body");
@@ -40,7 +38,7 @@ enum rc json_in_body(const struct http_request *q, json_t **out, struct err *err
 	if (!v)
 		return err_set(err, RC_INVALID, "the body is not JSON: %.120s (line %d, column %d)",
 			e.text, e.line, e.column);
-	if (json_is_object(v) && depth_of(v, BODY_MAX_DEPTH) <= BODY_MAX_DEPTH) {
+	if (json_is_object(v) && !nests_deeper(v, JSON_IN_MAX_DEPTH)) {
 		*out = v;
 		return RC_OK;
 	}
@@ -48,6 +46,12 @@ enum rc json_in_body(const struct http_request *q, json_t **out, struct err *err
 	json_decref(v);
 	return err_set(err, RC_INVALID,
 		is_object ? "the body is nested too deeply" : "the body must be a JSON object");
+}
+
+enum rc json_in_body(const struct http_request *q, json_t **out, struct err *err) {
+	size_t len;
+	const char *text = http_body(q, &len);
+	return json_in_text(text, len, out, err);
 }
 
 static const char *type_word(enum json_in_type t) {
@@ -138,10 +142,22 @@ static const struct json_in_field *find(
 	return NULL;
 }
 
+/* RFC 6901 section 3: ~ and / of a name are written ~0 and ~1. What does not fit is cut. */
+static void pointer_join(char out[POINTER_SIZE], const char *base, const char *name) {
+	size_t len = (size_t)snprintf(out, POINTER_SIZE, "%s/", base);
+	for (; *name && len + 3 < POINTER_SIZE; name++) {
+		if (*name == '~' || *name == '/')
+			out[len++] = '~';
+		out[len++] = (char)(*name == '~' ? '0' : *name == '/' ? '1' : *name);
+	}
+	if (len < POINTER_SIZE)
+		out[len] = '\0';
+}
+
 static enum rc take_member(const char *name, const json_t *v, const char *base,
 	const struct json_in_field *fields, size_t n, char *out, struct err *err) {
-	char pointer[96];
-	snprintf(pointer, sizeof(pointer), "%s/%s", base, name);
+	char pointer[POINTER_SIZE];
+	pointer_join(pointer, base, name);
 	const struct json_in_field *f = find(fields, n, name);
 	if (!f)
 		return err_field(err, RC_INVALID, pointer, "is not a field of this resource");
@@ -166,8 +182,8 @@ enum rc json_in_fields(const json_t *object, const char *base, const struct json
 	for (size_t i = 0; i < n; i++) {
 		if (!fields[i].required || json_object_get(object, fields[i].name))
 			continue;
-		char pointer[96];
-		snprintf(pointer, sizeof(pointer), "%s/%s", base, fields[i].name);
+		char pointer[POINTER_SIZE];
+		pointer_join(pointer, base, fields[i].name);
 		return err_field(err, RC_INVALID, pointer, "is required");
 	}
 	return RC_OK;
@@ -178,6 +194,8 @@ enum rc json_in_labels(
 	const char *name;
 	json_t *v;
 	out[0] = '\0';
+	if (!json_is_object(labels))
+		return err_field(err, RC_INVALID, pointer, "must be an object");
 	if (json_object_size(labels) > LABELS_MAX)
 		return err_field(
 			err, RC_INVALID, pointer, "must have at most %d members", LABELS_MAX);

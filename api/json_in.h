@@ -37,7 +37,12 @@ struct json_in_field {
 /* Offset of a "seen" marker. */
 #define JSON_IN_SEEN(type, member) (offsetof(type, member) + 1)
 
-/* Parses the request's body as one JSON object; *out is the caller's to json_decref. */
+#define JSON_IN_MAX_DEPTH 16 /* containers inside each other, the body itself included */
+
+/* Parses text as one JSON object; *out is the caller's to json_decref. RC_INVALID for anything
+ * else, for a name that comes twice and for deeper nesting. */
+enum rc must_check json_in_text(const char *text, size_t len, json_t **out, struct err *err);
+/* The same of the request's body. */
 enum rc must_check json_in_body(const struct http_request *q, json_t **out, struct err *err);
 
 /* Fills the struct at out; base is the pointer of object ("" for the body). Members that are
