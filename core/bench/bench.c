@@ -226,7 +226,7 @@ enum rc bench_recover(struct bench *b, struct err *err) {
 		return err_set(err, RC_NOMEM, "out of memory");
 	do {
 		enum rc rc = read_leftovers(b, l, err);
-		for (size_t i = 0; i < l->count && !rc; i++) {
+		for (size_t i = 0; !rc && i < l->count; i++) {
 			reap(b, &l->all[i]);
 			rc = run_store_interrupted(b, l->all[i].id, err);
 		}

@@ -9,7 +9,7 @@
 static enum rc judge_lease(
 	const struct run_lease *l, const struct power_outcome *o, struct err *err) {
 	const struct drive *d = &l->job->drives[l->drive].drive;
-	int wanted = l->job->spec.power_state;
+	int8_t wanted = l->job->spec.power_state;
 	if (o->rc)
 		return err_set(err, o->rc, "drive %s (%s), power state %d: %.120s", d->name,
 			d->serial, wanted, o->err.msg);

@@ -55,13 +55,15 @@ static enum rc finish(struct db_conn *c, const struct actor *who, const char *ac
 enum rc bench_workload_put(struct bench *b, const struct actor *who, const struct workload *w,
 	bool *created, struct err *err) {
 	struct workload own = *w;
+	struct db_conn *c;
 	own.builtin = false;
 	enum rc rc = check_name(w->name, err);
-	if (!rc)
-		rc = workload_check(w, "", err);
-	struct db_conn *c;
-	if (!rc)
-		rc = db_write_begin(b->control, &c, err);
+	if (rc)
+		return rc;
+	rc = workload_check(w, "", err);
+	if (rc)
+		return rc;
+	rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
 	rc = db_workload_put(c, &own, created, err);
@@ -71,9 +73,9 @@ enum rc bench_workload_put(struct bench *b, const struct actor *who, const struc
 enum rc bench_workload_delete(
 	struct bench *b, const struct actor *who, const char *name, struct err *err) {
 	struct db_conn *c;
-	enum rc rc = workload_builtin(name)
-		? err_set(err, RC_CONFLICT, "%s is a built-in workload", name)
-		: db_write_begin(b->control, &c, err);
+	if (workload_builtin(name))
+		return err_set(err, RC_CONFLICT, "%s is a built-in workload", name);
+	enum rc rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
 	rc = db_workload_delete(c, name, err);
