@@ -15,7 +15,7 @@
 struct sim_nbd;
 
 struct sim_nbd_config {
-	const char *socket_dir; /* made if need be, for the owner alone */
+	const char *socket_dir; /* made if need be; passed through by all, listed by none */
 	unsigned drives;
 	uint64_t size_bytes;
 	uint32_t block_bytes;
