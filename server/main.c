@@ -42,20 +42,6 @@ struct process {
 
 /* --- before the split ------------------------------------------------------------------------- */
 
-static enum rc set_log_level(const struct config *c, enum log_level *out, struct err *err) {
-	static const char *const words[] = {[LOG_LEVEL_ERROR] = "error",
-		[LOG_LEVEL_WARNING] = "warning",
-		[LOG_LEVEL_INFO] = "info",
-		[LOG_LEVEL_DEBUG] = "debug"};
-	for (unsigned i = 0; i < array_len(words); i++) {
-		if (strcmp(words[i], c->log_level) != 0)
-			continue;
-		*out = (enum log_level)i;
-		return RC_OK;
-	}
-	return err_field(err, RC_INVALID, "log-level", "must be error, warning, info or debug");
-}
-
 /* The environment's copy is overwritten: others may read it in /proc. */
 static enum rc take_admin_password(struct process *p, struct err *err) {
 	char *env = getenv("DRIVEWATT_ADMIN_PASSWORD");
@@ -269,13 +255,10 @@ static void stop(struct process *p, const sigset_t *set) {
 
 static int run(struct process *p, struct err *err) {
 	sigset_t set;
-	enum log_level level = LOG_LEVEL_INFO;
-	enum rc rc = set_log_level(&p->config, &level, err);
-	log_init("drivewattd", level);
+	log_init("drivewattd", p->config.level);
+	enum rc rc = prepare_files(p, err);
 	if (rc == RC_OK)
-		rc = prepare_files(p, err);
-	if (rc == RC_OK)
-		rc = split(p, level, err);
+		rc = split(p, p->config.level, err);
 	if (rc == RC_OK)
 		rc = privileges_drop(p->config.user, err);
 	block_signals(&set);
@@ -332,6 +315,8 @@ int main(int argc, char **argv) {
 		status = puts("the configuration is good") < 0;
 	else if (action == CONFIG_DUMP)
 		status = dump_config(&p->config);
+	else if (action == CONFIG_DUMP_MANUAL)
+		status = print(config_manual);
 	else if (action == CONFIG_DUMP_ROUTES)
 		status = print(render_routes);
 	else

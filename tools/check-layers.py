@@ -45,7 +45,6 @@ THIRD_PARTY = {
     "curl/*": ["core/httpc.c"],
     "microhttpd.h": ["http/mhd.c"],
     "libnvme.h": ["priv/nvme.c"],
-    "ini.h": ["server/config.c"],
     "jansson.h": ["api/*", "core/*"],
     "sodium.h": ["base/*"],
     "uuid/*": ["base/*"],
