@@ -1,7 +1,9 @@
 """Made-up NVMe drives for the whole daemon: tests/support/bed/bed.sh held open for a test."""
 
+import contextlib
 import os
 import subprocess
+import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "..", "support", "bed", "bed.sh")
@@ -42,6 +44,17 @@ class Bed:
         """Runs a program in the bed; its output."""
         env = {**os.environ, **self.environment}
         return subprocess.run([*self.prefix, *command], env=env, check=check, capture_output=True, text=True).stdout
+
+    @contextlib.contextmanager
+    def held(self, path):
+        """Somebody has opened the device for itself alone."""
+        code = "import os, sys; os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print('held', flush=True); sys.stdin.read()"
+        command = [*self.prefix, sys.executable, "-c", code, path]
+        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert holder.stdout.readline() == "held\n"
+        yield
+        holder.stdin.close()
+        assert holder.wait(30) == 0
 
     # -- the drives' other side --------------------------------------------------------------------
 

@@ -1,0 +1,246 @@
+"""The whole daemon on made-up NVMe drives: real libnvme, real fio, faults at will."""
+
+import pytest
+from bed import Bed
+from service import Service, wait_until
+
+COUNT = 3
+
+
+@pytest.fixture(scope="module")
+def bed():
+    bed = Bed(COUNT)
+    yield bed
+    bed.close()
+
+
+@pytest.fixture(scope="module")
+def service(bed):
+    service = Service(
+        "--allow-destructive",
+        "--allow-in-use",
+        *("--command-timeout", "500ms", "--drive-timeout", "1s", "--settle", "50ms"),
+        *("--rescan", "300ms", "--reconcile", "300ms", "--health", "300ms"),
+        prefix=bed.prefix,
+        env=bed.environment,
+    )
+    service.start()
+    wait_until(lambda: len(service.drives()) == COUNT, what="all drives listed")
+    yield service
+    service.close()
+
+
+class Drive:
+    """One drive as the daemon shows it and as the bed has it."""
+
+    def __init__(self, service, bed, number):
+        self.service = service
+        self.bed = bed
+        self.number = number
+        self.serial = f"BED{number:04}"
+        self.item = next(d for d in service.drives() if d["serial"] == self.serial)
+        self.id = self.item["id"]
+        self.href = self.item["href"]
+        self.desired = self.href + "/power/desired"
+
+    def now(self):
+        return self.service.json(self.href)
+
+    def power(self):
+        return self.service.json(self.href + "/power")
+
+    def device_state(self):
+        return self.bed.get(self.number, "power") & 0x1F
+
+    def run(self, workload, **fields):
+        return self.service.run(drives=[self.id], workload=workload, runtime_s=1, ramp_s=0, **fields)
+
+    def refusal(self, workload, **fields):
+        """Why a run is refused: at once, or, where only the helper knows better, when it would start."""
+        body = {"drives": [self.id], "workload": workload, "runtime_s": 1, **fields}
+        r = self.service.post("/api/v1/benchmarks", body)
+        if r.status_code != 202:
+            assert r.status_code in (400, 403, 409), r.text
+            return r.text
+        run = wait_until(lambda: (lambda x: x if x["ended_at"] else None)(self.service.json(r.headers["Location"])))
+        assert run["state"] == "failed"
+        return run["reason"]
+
+
+@pytest.fixture
+def drive(service, bed):
+    drive = Drive(service, bed, 0)
+    yield drive
+    bed.set(0, hang=0, fail_errno=0, fail_status=0, power_fixed=0, temperature_k=311)
+    wait_until(lambda: drive.now()["state"] == "live", what="the drive answers again")
+    service.delete(drive.desired)
+    wait_until(lambda: drive.device_state() == 0, what="the drive is back at its default")
+
+
+@pytest.fixture
+def other(service, bed):
+    return Drive(service, bed, 1)
+
+
+# -- what is seen -----------------------------------------------------------------------------------
+
+
+def test_drives_are_what_the_controllers_say(service, bed):
+    for number in range(COUNT):
+        d = Drive(service, bed, number).now()
+        assert d["kind"] == "nvme" and d["simulated"] is False
+        assert d["model"] == "Bed NVMe 25W"
+        assert d["pci_address"] == f"0000:0{number + 1}:00.0"
+        assert d["namespaces"][0]["path"] == f"/dev/nvme{number}n1"
+        assert d["namespaces"][0]["size_bytes"] == 64 << 20
+        assert d["namespaces"][0]["in_use"] is False
+
+
+def test_power_states_are_the_controllers(drive):
+    p = drive.power()
+    assert [s["max_w"] for s in p["states"]] == [25, 15, 10, 0.045]
+    assert [s["operational"] for s in p["states"]] == [True, True, True, False]
+    assert p["state"] == 0
+
+
+def test_temperature_follows_the_drive(drive, bed):
+    wait_until(lambda: drive.now()["temperature_c"] == pytest.approx(37.85))
+    bed.set(0, temperature_k=351)
+    wait_until(lambda: drive.now()["temperature_c"] == pytest.approx(77.85))
+    assert drive.service.json(drive.href + "/thermal")["critical_c"] == 80
+
+
+# -- power ------------------------------------------------------------------------------------------
+
+
+def test_put_reaches_the_drive(drive, bed):
+    r = drive.service.put(drive.desired, {"state": 2})
+    assert r.status_code == 201 and r.json()["observed_state"] == 2
+    assert drive.device_state() == 2
+    assert "Power State   (PS): 2" in bed.run("nvme", "get-feature", "/dev/nvme0", "-f", "2", "-H")
+
+
+def test_limit_leaves_out_what_is_not_operational(drive):
+    r = drive.service.put(drive.desired, {"limit_w": 14})
+    assert r.status_code == 201 and r.json()["observed_state"] == 2
+
+
+def test_what_others_set_is_brought_back(drive, bed):
+    drive.service.put(drive.desired, {"state": 1})
+    bed.run("nvme", "set-feature", "/dev/nvme0", "-f", "2", "--value=0")
+    wait_until(lambda: drive.device_state() == 1, what="the drive is brought back")
+    wait_until(lambda: drive.power()["in_sync"])
+
+
+def test_a_workload_hint_is_no_drift(drive, bed):
+    drive.service.put(drive.desired, {"state": 1})
+    bed.set(0, power=2 << 5 | 1)
+    before = bed.get(0, "commands")
+    wait_until(lambda: bed.get(0, "commands") > before + 10, what="it was read back")
+    assert drive.power()["in_sync"]
+    assert bed.get(0, "power") == 2 << 5 | 1
+
+
+def test_a_refusal_withdraws_the_claim(drive, bed):
+    bed.set(0, power_fixed=1)
+    r = drive.service.put(drive.desired, {"state": 1})
+    assert r.status_code == 502
+    assert "410e" in r.text
+    assert drive.power()["claims"] == []
+    assert drive.service.get(drive.desired).status_code == 404
+
+
+def test_a_hung_drive_holds_up_nobody_else(drive, other, bed):
+    bed.set(0, hang=1)
+    r = drive.service.put(drive.desired, {"state": 2})
+    assert r.status_code == 504
+    assert drive.now()["state"] == "unresponsive"
+    assert drive.power()["claims"]
+    r = other.service.put(other.desired, {"state": 1})
+    assert r.status_code == 201 and r.json()["observed_state"] == 1
+    other.service.delete(other.desired)
+    bed.set(0, hang=0)
+    wait_until(lambda: drive.power()["state"] == 2, what="the late answer counts")
+    wait_until(lambda: drive.now()["state"] == "live")
+    assert drive.power()["in_sync"]
+
+
+def test_a_drive_that_goes_and_comes_gets_its_state_again(drive, bed):
+    drive.service.put(drive.desired, {"state": 2})
+    bed.unplug(0)
+    try:
+        wait_until(lambda: drive.now()["state"] == "gone", what="the drive is missed")
+        r = drive.service.put(drive.desired, {"state": 1})
+        assert r.status_code in (202, 404, 409, 503), r.text
+    finally:
+        bed.plug(0)
+    wait_until(lambda: drive.now()["state"] == "live", what="the drive is seen again")
+    wait_until(lambda: drive.device_state() in (1, 2), what="its state is in force again")
+
+
+def test_no_rights_are_told_as_such(drive, bed):
+    bed.set(0, fail_errno=13)
+    wait_until(lambda: drive.now()["state"] == "failed")
+    assert "CAP_SYS_ADMIN" in drive.now()["state_reason"]
+
+
+# -- benchmarks -------------------------------------------------------------------------------------
+
+
+def test_reading_needs_no_consent(drive):
+    run = drive.run("rand-read-4k", power_state=1)
+    assert run["state"] == "completed", run["reason"]
+    assert run["result"]["drives"][0]["read"]["iops"] > 0
+    assert run["result"]["simulated"] is False
+
+
+def test_writing_needs_the_serial(drive, other):
+    assert "confirm" in drive.refusal("seq-write-128k")
+    assert "confirm" in drive.refusal("seq-write-128k", confirm_destructive=[other.serial])
+
+
+def test_confirmed_writes_are_bounded(drive):
+    run = drive.run("rand-write-4k", confirm_destructive=[drive.serial], max_write_bytes=8 << 20)
+    assert run["state"] == "completed", run["reason"]
+    assert 0 < run["result"]["drives"][0]["write"]["bytes"] <= 8 << 20
+
+
+@pytest.fixture
+def mounted(service, bed):
+    """The third drive with a file system that is mounted."""
+    drive = Drive(service, bed, 2)
+    bed.run("mkfs.ext4", "-q", "/dev/nvme2n1")
+    bed.run("mkdir", "-p", "/dev/shm/drivewatt-bed-mount")
+    bed.run("mount", "/dev/nvme2n1", "/dev/shm/drivewatt-bed-mount")
+    yield drive
+    bed.run("umount", "/dev/shm/drivewatt-bed-mount")
+    bed.run("rmdir", "/dev/shm/drivewatt-bed-mount")
+    bed.run("wipefs", "-qa", "/dev/nvme2n1")
+
+
+def test_a_mounted_drive_is_not_written_to(mounted):
+    why = mounted.refusal("seq-write-128k", confirm_destructive=[mounted.serial], override_signature=True)
+    assert "mounted on /dev/shm/drivewatt-bed-mount" in why
+
+
+def test_a_mounted_drive_is_read_with_consent_alone(mounted):
+    assert "in use" in mounted.refusal("rand-read-4k")
+    run = mounted.run("rand-read-4k", confirm_in_use=[mounted.serial])
+    assert run["state"] == "completed", run["reason"]
+
+
+def test_a_signature_can_be_overridden(service, bed):
+    drive = Drive(service, bed, 2)
+    bed.run("mkfs.ext4", "-q", "/dev/nvme2n1")
+    consent = {"confirm_destructive": [drive.serial], "max_write_bytes": 8 << 20}
+    assert "ext4 signature" in drive.refusal("seq-write-128k", **consent)
+    run = drive.run("seq-write-128k", override_signature=True, **consent)
+    assert run["state"] == "completed", run["reason"]
+
+
+def test_a_drive_that_others_hold_is_not_touched(service, bed):
+    """Held by the kernel for somebody whom no table shows: the exclusive open finds it."""
+    drive = Drive(service, bed, 2)
+    with bed.held("/dev/nvme2n1"):
+        why = drive.refusal("seq-write-128k", confirm_destructive=[drive.serial], override_signature=True)
+        assert "exclusive open" in why
