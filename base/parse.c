@@ -8,12 +8,13 @@
 
 /* --- numbers --- */
 
-/* Digits at *s as a number ≥ 0; false when there is none or it overflows. */
-static bool take_digits(const char **s, int64_t *out) {
+/* Digits at *s as a number times sign, 1 or -1; false when there is none or it overflows. */
+static bool take_digits(const char **s, int sign, int64_t *out) {
 	const char *p = *s;
 	int64_t v = 0;
 	for (; *p >= '0' && *p <= '9'; p++) {
-		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v))
+		if (__builtin_mul_overflow(v, 10, &v) ||
+			__builtin_add_overflow(v, sign * (*p - '0'), &v))
 			return false;
 	}
 	if (p == *s)
@@ -28,10 +29,8 @@ enum rc parse_i64(
 	bool negative = *s == '-';
 	const char *p = s + negative;
 	int64_t v = 0;
-	if (!take_digits(&p, &v) || *p)
+	if (!take_digits(&p, negative ? -1 : 1, &v) || *p)
 		return err_field(err, RC_INVALID, field, "not an integer: %.40s", s);
-	if (negative)
-		v = -v;
 	if (v < min || v > max)
 		return err_field(err, RC_INVALID, field, "must be between %lld and %lld, is %lld",
 			(long long)min, (long long)max, (long long)v);
@@ -69,7 +68,7 @@ static const struct unit *unit_find(const struct unit *units, size_t n, const ch
 /* "<digits><unit>" → their product; false when it is something else or overflows. */
 static bool scan_with_unit(const char *s, const struct unit *units, size_t n, int64_t *out) {
 	int64_t v;
-	if (!take_digits(&s, &v))
+	if (!take_digits(&s, 1, &v))
 		return false;
 	const struct unit *u = unit_find(units, n, s);
 	return u && !__builtin_mul_overflow(v, u->factor, out);
@@ -118,6 +117,10 @@ enum rc parse_bytes(
 }
 
 /* --- time --- */
+
+/* Years 0000–9999 are all that RFC 3339 can say; what lies beyond is shown as the edge. */
+#define TIME_FIRST_MS (-719528 * MS_PER_DAY)
+#define TIME_LAST_MS (2932897 * MS_PER_DAY - 1)
 
 struct date {
 	int64_t year;
@@ -224,14 +227,16 @@ static bool scan_rfc3339(const char *s, int64_t *out) {
 
 enum rc parse_time_ms(
 	const char *s, int64_t now_ms, int64_t *out, const char *field, struct err *err) {
-	int64_t ago;
-	if (strcmp(s, "now") == 0)
-		*out = now_ms;
-	else if (s[0] == '-' && scan_duration(s + 1, &ago))
-		*out = now_ms - ago;
-	else if (!scan_rfc3339(s, out))
+	int64_t v = now_ms, ago;
+	bool good = strcmp(s, "now") == 0;
+	if (!good && s[0] == '-')
+		good = scan_duration(s + 1, &ago) && !__builtin_sub_overflow(now_ms, ago, &v);
+	else if (!good)
+		good = scan_rfc3339(s, &v);
+	if (!good || v < TIME_FIRST_MS || v > TIME_LAST_MS)
 		return err_field(err, RC_INVALID, field,
 			"must be a time such as 2026-11-30T18:58:00Z, or -24h, or now");
+	*out = v;
 	return RC_OK;
 }
 
@@ -243,12 +248,10 @@ static char *put2(char *p, unsigned v, char after) {
 }
 
 void format_time(int64_t epoch_ms, char out[32]) {
-	/* Years 0000–9999 are all that RFC 3339 can say; what lies beyond is shown as the edge. */
-	const int64_t first = -719528 * MS_PER_DAY, last = 2932897 * MS_PER_DAY - 1;
-	if (epoch_ms < first)
-		epoch_ms = first;
-	if (epoch_ms > last)
-		epoch_ms = last;
+	if (epoch_ms < TIME_FIRST_MS)
+		epoch_ms = TIME_FIRST_MS;
+	if (epoch_ms > TIME_LAST_MS)
+		epoch_ms = TIME_LAST_MS;
 	int64_t days = (epoch_ms - (epoch_ms < 0) * (MS_PER_DAY - 1)) / MS_PER_DAY;
 	unsigned ms = (unsigned)(epoch_ms - days * MS_PER_DAY);
 	struct date d = date_from_days(days);

@@ -59,6 +59,11 @@ static void integers(void **state) {
 	assert_int_equal(
 		parse_i64("9223372036854775807", INT64_MIN, INT64_MAX, &v, "limit", NULL), RC_OK);
 	assert_true(v == INT64_MAX);
+	assert_int_equal(
+		parse_i64("-9223372036854775808", INT64_MIN, INT64_MAX, &v, "limit", NULL), RC_OK);
+	assert_true(v == INT64_MIN);
+	assert_int_equal(parse_i64("-9223372036854775809", INT64_MIN, INT64_MAX, &v, "limit", NULL),
+		RC_INVALID);
 }
 
 static void booleans(void **state) {
@@ -156,6 +161,12 @@ static void times(void **state) {
 		{"now", 1000000000000},
 		{"-24h", 1000000000000 - 86400000},
 		{"-250ms", 1000000000000 - 250},
+		/* Nothing that format_time could not show. */
+		{"-106751991167d", BAD},
+		{"0000-01-01T00:00:00+00:01", BAD},
+		{"0000-01-01T00:00:00Z", -62167219200000},
+		{"9999-12-31T23:59:59.999Z", 253402300799999},
+		{"9999-12-31T23:59:59-00:01", BAD},
 		{"2023-02-29T00:00:00Z", BAD},
 		{"1900-02-29T00:00:00Z", BAD},
 		{"2026-04-31T00:00:00Z", BAD},
