@@ -189,12 +189,16 @@ static bool apply(struct account *account, const struct account_change *u) {
 		before.role != account->role || before.enabled != account->enabled;
 }
 
-/* *changed is false when everything is as wished already. */
-static enum rc update(struct db_conn *c, const char *id, const struct account_change *u,
-	const char *hash, struct account *out, bool *changed, struct err *err) {
+/* *changed is false when everything is as wished already. A token below its account's role does not
+ * change the password: whoever has it would have the account. */
+static enum rc update(struct db_conn *c, const struct actor *who, const char *id,
+	const struct account_change *u, const char *hash, struct account *out, bool *changed,
+	struct err *err) {
 	enum rc rc = db_account_get(c, id, out, err);
 	if (rc)
 		return rc;
+	if (who->role < out->role)
+		return err_set(err, RC_FORBIDDEN, "this needs the role %s", role_name(out->role));
 	if (u->if_version && u->if_version != out->config_version)
 		return err_set(err, RC_PRECONDITION, "the account has changed meanwhile");
 	*changed = apply(out, u);
@@ -218,7 +222,7 @@ enum rc accounts_update(struct accounts *a, const struct actor *who, const char 
 	if (rc)
 		return rc;
 	bool changed = false;
-	rc = update(ch.c, id, c, c->password ? hash : NULL, out, &changed, err);
+	rc = update(ch.c, who, id, c, c->password ? hash : NULL, out, &changed, err);
 	if (!rc && !changed) {
 		db_write_abort(ch.c);
 		return RC_OK;

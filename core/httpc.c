@@ -453,13 +453,15 @@ static void stop(struct httpc *h) {
 }
 
 static void cancel(struct httpc *h, struct peer *p) {
-	struct transfer *t, *tmp;
+	struct transfer *t;
 	if (p->running) {
 		curl_multi_remove_handle(h->multi, p->easy);
 		answer_failed(p->running, RC_CANCELLED, "the HTTP client ends");
 	}
-	LL_FOREACH_SAFE(p->queue, t, tmp)
-	answer_failed(t, RC_CANCELLED, "the HTTP client ends");
+	while ((t = p->queue)) {
+		LL_DELETE(p->queue, t);
+		answer_failed(t, RC_CANCELLED, "the HTTP client ends");
+	}
 	peer_free(h, p);
 }
 

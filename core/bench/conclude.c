@@ -51,12 +51,22 @@ static void rates_from_jobs(struct result *r, const struct fio_report *report) {
 	r->shared = (struct fio_window){to_ms - shortest_ms, to_ms};
 }
 
+/* When its time is over fio begins nothing new but waits for what it has begun, which takes long
+ * where queues are deep and drives slow. That is not the load that was asked for. */
+static void leave_out_draining(struct result *r, const struct fio_window *whole) {
+	int64_t over_ms = whole->from_ms + (int64_t)r->job->spec.runtime_s * 1000;
+	if (over_ms > r->shared.from_ms && over_ms < r->shared.to_ms)
+		r->shared.to_ms = over_ms;
+}
+
 /* The window and rates by the logs where they are whole; returns the time to show. */
 static struct fio_window take_rates(struct result *r, const struct fio_report *report) {
 	struct fio_logs logs = {r->job->dir_fd, r->job->drive_count, r->job->spec.workload.jobs, 0};
 	struct fio_window whole;
 	struct err err;
 	enum rc rc = fio_logs_window(&logs, &r->shared, &whole, &err);
+	if (!rc)
+		leave_out_draining(r, &whole);
 	if (!rc)
 		rc = fio_logs_rates(&logs, &r->shared, &whole, r->rates, &r->series, &err);
 	r->source = RESULT_FROM_LOGS;

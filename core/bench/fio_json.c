@@ -200,7 +200,14 @@ static int number_after(const char *line, const char *words) {
 	return n > 0 && n < 128 ? (int)n : 0;
 }
 
+/* What an engine says of itself when all is well. */
+static bool is_chatter(const char *line) {
+	return strcmp(line, "fio: connected to NBD server") == 0;
+}
+
 static void take_message(struct fio_report *r, const char *line) {
+	if (is_chatter(line))
+		return;
 	if (!r->got_signal)
 		r->got_signal = number_after(line, "got signal=");
 	if (!r->ended_by)

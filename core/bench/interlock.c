@@ -230,7 +230,7 @@ enum rc interlock_check(struct bench *b, struct run_job *j, struct err *err) {
 		return err_set(err, RC_FORBIDDEN, "the server only observes");
 	if (!b->privc && s->workload.pattern != PATTERN_IDLE)
 		return err_set(err, RC_UNAVAILABLE, "there is no helper that could start fio");
-	auto_free struct drive_detail *detail = malloc(sizeof(*detail));
+	auto_free struct drive_detail *detail = calloc(1, sizeof(*detail));
 	if (!detail)
 		return err_set(err, RC_NOMEM, "out of memory");
 	enum rc rc = RC_OK;

@@ -241,7 +241,7 @@ static void write_scope(struct jsonw *w, const char *scope, const struct fio_rat
 
 /* A difference that its own uncertainty covers is no finding to divide by. */
 static const char *above_efficiency_reason(const struct measure *m) {
-	const char *reason = uncertainty_reason(m);
+	const char *reason = above_reason(m);
 	if (reason)
 		return reason;
 	return m->power.above_baseline_w <= m->power.uncertainty_w
