@@ -6,7 +6,6 @@
 #include "core/events.h"
 
 #define EVENT_RING 1024
-#define EVENT_HEARTBEAT_MS 15000
 
 struct api *api_new(const struct api_config *config, struct core *core, struct err *err) {
 	struct api *a = calloc(1, sizeof(*a));
@@ -16,7 +15,7 @@ struct api *api_new(const struct api_config *config, struct core *core, struct e
 	}
 	a->config = *config;
 	a->core = core;
-	a->events = http_channel_new(EVENT_RING, config->max_streams, EVENT_HEARTBEAT_MS, err);
+	a->events = http_channel_new(EVENT_RING, config->max_streams, config->heartbeat_ms, err);
 	if (!a->events || events_subscribe(core->events, events_to_channel, a, err) != RC_OK) {
 		api_free(a);
 		return NULL;

@@ -156,6 +156,7 @@ static enum rc make_faces(struct process *p, struct err *err) {
 	const struct config *c = &p->config;
 	struct api_config api_config = {.public_metrics = c->public_metrics,
 		.max_streams = (unsigned)c->max_streams,
+		.heartbeat_ms = c->heartbeat_ms,
 		.version = DRIVEWATT_VERSION,
 		.ready = is_ready,
 		.ready_arg = p};

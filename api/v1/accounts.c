@@ -98,7 +98,7 @@ static enum rc decode_account(const struct http_request *q, bool create, struct 
 			.seen_offset = JSON_IN_SEEN(struct account_body, has_enabled)},
 	};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", fields, array_len(fields), b, err);
 	json_decref(body);
@@ -162,7 +162,7 @@ enum http_next account_delete(struct http_request *q, struct http_response *r, v
 	struct core *core = api_of(ctx)->core;
 	struct account a;
 	struct err err = {0};
-	if (find_account(core, q, &a, &err) != RC_OK ||
+	if (query_check(q, NULL, &err) != RC_OK || find_account(core, q, &a, &err) != RC_OK ||
 		http_if_match(q, a.config_version, &err) != RC_OK ||
 		accounts_delete(core->accounts, http_actor(q), a.id, &err) != RC_OK)
 		return http_fail(q, r, &err);
@@ -223,7 +223,8 @@ enum http_next token_get(struct http_request *q, struct http_response *r, void *
 	struct token t;
 	struct err err = {0};
 	struct jsonw w;
-	if (find_token(api_of(ctx)->core, q, &t, &err) != RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		find_token(api_of(ctx)->core, q, &t, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
 	render_token(&w, &t, NULL);
@@ -244,7 +245,7 @@ static enum rc decode_token(const struct http_request *q, struct token_body *b, 
 			.nullable = true},
 	};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", fields, array_len(fields), b, err);
 	json_decref(body);
@@ -284,7 +285,7 @@ enum http_next token_delete(struct http_request *q, struct http_response *r, voi
 	struct core *core = api_of(ctx)->core;
 	struct token t;
 	struct err err = {0};
-	if (find_token(core, q, &t, &err) != RC_OK ||
+	if (query_check(q, NULL, &err) != RC_OK || find_token(core, q, &t, &err) != RC_OK ||
 		accounts_token_delete(core->accounts, http_actor(q), t.id, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;

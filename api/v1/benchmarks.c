@@ -243,12 +243,21 @@ static enum rc read_spec(
 	struct core *core, const struct http_request *q, struct run_spec *spec, struct err *err) {
 	struct benchmark_body b = {.power_state = -1, .runtime_s = RUNTIME_DEFAULT_S};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", body_fields, array_len(body_fields), &b, err);
 	if (rc == RC_OK)
 		rc = fill_spec(core, &b, spec, err);
 	json_decref(body);
+	return rc;
+}
+
+/* What the body names and is not there is a fault of the body: the target of the request exists. */
+static enum rc submit(struct core *core, const struct http_request *q, const struct run_spec *spec,
+	struct run *run, struct err *err) {
+	enum rc rc = bench_submit(core->bench, http_actor(q), spec, run, err);
+	if (rc == RC_NOT_FOUND)
+		rc = err->rc = RC_INVALID;
 	return rc;
 }
 
@@ -260,9 +269,8 @@ enum http_next benchmark_create(struct http_request *q, struct http_response *r,
 	struct jsonw w;
 	if (!spec || !run)
 		err_set(&err, RC_NOMEM, "memory is out");
-	if (!spec || !run || query_check(q, NULL, &err) != RC_OK ||
-		read_spec(core, q, spec, &err) != RC_OK ||
-		bench_submit(core->bench, http_actor(q), spec, run, &err) != RC_OK)
+	if (!spec || !run || read_spec(core, q, spec, &err) != RC_OK ||
+		submit(core, q, spec, run, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
 	jsonw_object(&w, NULL);
@@ -310,8 +318,9 @@ enum http_next benchmark_get(struct http_request *q, struct http_response *r, vo
 
 enum http_next benchmark_delete(struct http_request *q, struct http_response *r, void *ctx) {
 	struct err err = {0};
-	if (bench_delete(api_of(ctx)->core->bench, http_actor(q), http_param(q, "id"), &err) !=
-		RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		bench_delete(api_of(ctx)->core->bench, http_actor(q), http_param(q, "id"), &err) !=
+			RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;
@@ -320,7 +329,8 @@ enum http_next benchmark_delete(struct http_request *q, struct http_response *r,
 enum http_next benchmark_cancel(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct err err = {0};
-	if (bench_cancel(core->bench, http_actor(q), http_param(q, "id"), &err) != RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		bench_cancel(core->bench, http_actor(q), http_param(q, "id"), &err) != RC_OK)
 		return http_fail(q, r, &err);
 	enum http_next next = answer_run(q, r, core, http_param(q, "id"));
 	r->status = r->status ? r->status : 202;

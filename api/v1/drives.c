@@ -255,7 +255,7 @@ static enum rc patch_drive(struct core *core, struct http_request *q, struct err
 	if (rc == RC_OK)
 		rc = http_if_match(q, d.config_version, err);
 	if (rc == RC_OK)
-		rc = json_in_body(q, &body, err);
+		rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", fields, array_len(fields), &labels, err);
 	if (rc == RC_OK)

@@ -184,7 +184,7 @@ static enum rc decode_host(const struct http_request *q, bool name_needed, struc
 			.seen_offset = JSON_IN_SEEN(struct host_body, has_bmc)},
 	};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", fields, array_len(fields), b, err);
 	if (rc == RC_OK)
@@ -253,7 +253,8 @@ enum http_next host_delete(struct http_request *q, struct http_response *r, void
 	struct host h;
 	struct err err = {0};
 	const char *id = host_of(core, q);
-	if (hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK ||
+	if (query_check(q, NULL, &err) != RC_OK ||
+		hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK ||
 		http_if_match(q, h.config_version, &err) != RC_OK ||
 		hosts_delete(core->hosts, http_actor(q), id, &err) != RC_OK)
 		return http_fail(q, r, &err);
@@ -398,7 +399,7 @@ static enum rc put_baselines(
 	struct baseline declared[BASELINE_KIND_COUNT_];
 	struct baseline_body b = {0};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = decode_baselines(body, &b, declared, err);
 	json_decref(body);

@@ -22,6 +22,11 @@ enum rc query_check(const struct http_request *q, const char *const *allowed, st
 	return RC_OK;
 }
 
+enum rc v1_body(const struct http_request *q, json_t **out, struct err *err) {
+	enum rc rc = query_check(q, NULL, err);
+	return rc == RC_OK ? json_in_body(q, out, err) : rc;
+}
+
 enum rc query_int(const struct http_request *q, const char *name, int64_t min, int64_t max,
 	int64_t *out, struct err *err) {
 	const char *text = http_query(q, name);

@@ -177,7 +177,7 @@ static enum rc decode_desired(
 	};
 	struct desired_body b = {0};
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = json_in_fields(body, "", fields, array_len(fields), &b, err);
 	json_decref(body);
@@ -246,7 +246,7 @@ enum http_next drive_desired_put(struct http_request *q, struct http_response *r
 	struct power_wish wish = {0};
 	struct err err = {0};
 	uint32_t version;
-	if (query_check(q, NULL, &err) == RC_OK && decode_desired(q, &wish, &err) == RC_OK &&
+	if (decode_desired(q, &wish, &err) == RC_OK &&
 		check_if_match(core, q, &version, &err) == RC_OK &&
 		begin_outcome(q, &err) == RC_OK &&
 		power_set_desired(core->power, http_actor(q), http_param(q, "id"), &wish, version,

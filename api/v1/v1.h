@@ -34,6 +34,8 @@ void page_end(struct page *p);
 /* Refuses query parameters that are not in allowed[] (NULL-terminated; NULL: none at all). */
 enum rc must_check query_check(
 	const struct http_request *q, const char *const *allowed, struct err *err);
+/* The JSON body of a request that takes no query parameters. */
+enum rc must_check v1_body(const struct http_request *q, json_t **out, struct err *err);
 /* An optional whole number; *out keeps its value when absent. */
 enum rc must_check query_int(const struct http_request *q, const char *name, int64_t min,
 	int64_t max, int64_t *out, struct err *err);

@@ -112,7 +112,8 @@ static enum http_next answer_workload(
 	struct workload l;
 	struct err err = {0};
 	struct jsonw w;
-	if (bench_workload_find(core->bench, http_param(q, "name"), &l, &err) != RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		bench_workload_find(core->bench, http_param(q, "name"), &l, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
 	render_resource(&w, &l);
@@ -126,7 +127,7 @@ enum http_next workload_get(struct http_request *q, struct http_response *r, voi
 static enum rc read_own(const struct http_request *q, struct workload *l, struct err *err) {
 	const char *name = http_param(q, "name");
 	json_t *body = NULL;
-	enum rc rc = json_in_body(q, &body, err);
+	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
 		rc = workload_decode(body, "", l, err);
 	json_decref(body);
@@ -154,7 +155,9 @@ enum http_next workload_put(struct http_request *q, struct http_response *r, voi
 enum http_next workload_delete(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct err err = {0};
-	if (bench_workload_delete(core->bench, http_actor(q), http_param(q, "name"), &err) != RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		bench_workload_delete(core->bench, http_actor(q), http_param(q, "name"), &err) !=
+			RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;

@@ -11,6 +11,7 @@ struct http_server;
 struct api_config {
 	bool public_metrics;
 	unsigned max_streams; /* event streams at once */
+	int64_t heartbeat_ms; /* of an event stream on which nothing happens */
 	const char *version;
 	bool (*ready)(void *arg); /* of /readyz, besides the stores */
 	void *ready_arg;
