@@ -58,6 +58,7 @@ struct run_job {
 	bool has_started, has_exited;
 	struct priv_run_started started;
 	int dir_fd;
+	int64_t stopped_ms; /* wall time of our first signal; NONE. The worker's own */
 	struct priv_run_exited exited;
 };
 

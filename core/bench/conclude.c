@@ -51,10 +51,12 @@ static void rates_from_jobs(struct result *r, const struct fio_report *report) {
 	r->shared = (struct fio_window){to_ms - shortest_ms, to_ms};
 }
 
-/* When its time is over fio begins nothing new but waits for what it has begun, which takes long
- * where queues are deep and drives slow. That is not the load that was asked for. */
+/* When its time is over, or we end it, fio begins nothing new but waits for what it has begun,
+ * which takes long where queues are deep and drives slow. That is not the load asked for. */
 static void leave_out_draining(struct result *r, const struct fio_window *whole) {
 	int64_t over_ms = whole->from_ms + (int64_t)r->job->spec.runtime_s * 1000;
+	if (r->job->stopped_ms != NONE && r->job->stopped_ms < over_ms)
+		over_ms = r->job->stopped_ms;
 	if (over_ms > r->shared.from_ms && over_ms < r->shared.to_ms)
 		r->shared.to_ms = over_ms;
 }

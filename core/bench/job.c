@@ -21,6 +21,7 @@ struct run_job *run_job_new(const struct run_spec *spec, struct err *err) {
 	pthread_mutex_init(&j->lock, NULL);
 	cond_init(&j->changed);
 	j->dir_fd = -1;
+	j->stopped_ms = NONE;
 	return j;
 }
 

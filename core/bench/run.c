@@ -126,6 +126,7 @@ static bool stop_fio(struct bench *b, struct run_job *j) {
 		bool kill;
 		int64_t wait_ms;
 	} steps[] = {{false, run_job_wished(j) == WISH_STOP ? 2000 : 12000}, {true, 5000}};
+	j->stopped_ms = clock_wall_ms();
 	for (size_t i = 0; i < array_len(steps); i++) {
 		struct err err;
 		if (privc_run_stop(b->privc, j->id, steps[i].kill, &err))

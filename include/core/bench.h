@@ -1,6 +1,9 @@
 /*
  * Benchmark runs: queued, one a namespace at a time, carried out by a bounded pool of workers,
  * each of which takes one run through prepare, load, result and restore in straight code.
+ *
+ * A run of the idle workload that covers all drives of the host while no other run is active, and
+ * whose meter gave enough readings, becomes the host's baseline idle_with_drives.
  */
 #ifndef DRIVEWATT_CORE_BENCH_H
 #define DRIVEWATT_CORE_BENCH_H

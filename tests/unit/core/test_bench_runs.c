@@ -89,7 +89,8 @@ static void expect_end(const char *id, enum run_state state, const char *reason)
 
 static void submit(const struct run_spec *s, struct run *out) {
 	struct err err;
-	assert_int_equal(bench_submit(world.bench, &alice, s, out, &err), RC_OK);
+	if (bench_submit(world.bench, &alice, s, out, &err))
+		fail_msg("%s: %s", err.field, err.msg);
 	assert_int_equal(out->state, RUN_QUEUED);
 }
 
@@ -220,6 +221,21 @@ static void slow_motion_is_undone(void **state unused_arg) {
 	assert_true(near(figure(doc, "efficiency/drive/iops_per_w"), 36000.0 / 20, 30));
 	json_decref(doc);
 	json_decref(series);
+}
+
+/* The jobs' logs are 3 s long and more. */
+static void what_drains_after_the_runtime_is_left_out(void **state unused_arg) {
+	struct run_spec s = both_drives();
+	s.runtime_s = 2;
+	struct run r;
+	submit(&s, &r);
+	await_runs(1);
+	fio_ends(0, 0, 0, false);
+	expect_end(r.id, RUN_COMPLETED, "");
+	json_t *doc = document(r.id, RUN_DOCUMENT_RESULT);
+	assert_true(near(figure(doc, "window/shared_s"), 2, 0.05));
+	assert_true(near(figure(doc, "total/read/iops"), 240, 6));
+	json_decref(doc);
 }
 
 static void a_slow_meter_gives_reasons_instead_of_figures(void **state unused_arg) {
@@ -574,6 +590,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_run_goes_through),
 		TEST(slow_motion_is_undone),
+		TEST(what_drains_after_the_runtime_is_left_out),
 		TEST(a_slow_meter_gives_reasons_instead_of_figures),
 		TEST(a_drive_that_does_not_obey_fails_the_run),
 		TEST(the_helpers_refusal_fails_the_run),
