@@ -285,7 +285,7 @@ void mhd_response_unref(struct MHD_Response *r) {
 
 /* --- daemons --- */
 
-static void on_log(void *cls, const char *fmt, va_list ap) {
+static printf_like(2, 0) void on_log(void *cls, const char *fmt, va_list ap) {
 	struct mhd *m = cls;
 	char line[sizeof(m->log_line)];
 	vsnprintf(line, sizeof(line), fmt, ap);
