@@ -21,7 +21,6 @@ struct accounts {
 	pthread_cond_t hash_ended;
 	unsigned hashing; /* under hash_lock */
 	_Atomic uint64_t version;
-	char dummy_hash[SECRET_PASSWORD_HASH_SIZE]; /* of no account: unknown names cost as much */
 };
 
 /* Waits for a turn to hash, at most config.wait_ms: RC_FULL. */

@@ -22,6 +22,7 @@ enum rc must_check secret_init(struct err *err);
 /* argon2id at libsodium's INTERACTIVE limits (64 MiB, about 100 ms): bound the concurrency. */
 enum rc must_check secret_password_hash(
 	const char *password, char out[SECRET_PASSWORD_HASH_SIZE], struct err *err);
+/* hash NULL matches nothing and takes as long. */
 bool secret_password_matches(const char *password, const char *hash);
 /* A pronounceable-enough random password of about 100 bits; out holds 32 bytes. */
 void secret_password_make(char out[32]);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/secret.h"
@@ -32,6 +33,22 @@ static void password_matches_its_hash_alone(void **state) {
 	assert_false(secret_password_matches("", hash));
 	assert_false(secret_password_matches("correct horse", "not a hash"));
 	assert_false(secret_password_matches("correct horse", ""));
+}
+
+static int64_t cpu_us_of_matching(const char *hash) {
+	struct timespec from, to;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &from);
+	assert_false(secret_password_matches("correct horse", hash));
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &to);
+	return (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
+}
+
+static void no_hash_takes_as_long(void **state) {
+	(void)state;
+	char hash[SECRET_PASSWORD_HASH_SIZE];
+	assert_int_equal(secret_password_hash("battery staple", hash, NULL), RC_OK);
+	assert_true(cpu_us_of_matching(NULL) > cpu_us_of_matching(hash) / 4);
+	assert_true(cpu_us_of_matching(hash) > cpu_us_of_matching(NULL) / 4);
 }
 
 static void made_passwords_differ(void **state) {
@@ -165,6 +182,7 @@ static void wipe_wipes(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(password_matches_its_hash_alone),
+		cmocka_unit_test(no_hash_takes_as_long),
 		cmocka_unit_test(made_passwords_differ),
 		cmocka_unit_test(tokens_differ_and_hash_stably),
 		cmocka_unit_test(fingerprints_are_stable_within_the_process),
