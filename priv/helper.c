@@ -12,6 +12,7 @@
 #include "priv/helper.h"
 #include "priv/lanes.h"
 #include "priv/privileges.h"
+#include "priv/rundir.h"
 #include "priv/runs.h"
 
 #define LANES_WAIT_MS 1000
@@ -293,6 +294,7 @@ int priv_helper_main(int sock, const struct priv_config *config) {
 	umask(022); /* a run's files are read by the network process, which is somebody else */
 	ignore_signals();
 	privileges_reduce();
+	rundir_sweep();
 	rc = buffer ? helper_init(&h, sock, config, &err)
 		    : err_set(&err, RC_NOMEM, "no memory for messages");
 	if (rc == RC_OK)

@@ -2,15 +2,36 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/parse.h"
 #include "priv/rundir.h"
 
-static bool make_below(const char *parent, char path[RUNDIR_PATH_SIZE]) {
-	int n = parent ? snprintf(path, RUNDIR_PATH_SIZE, "%s/drivewatt-run-XXXXXX", parent) : -1;
+#define NAME_PREFIX "drivewatt-run-"
 
-	return n > 0 && n < RUNDIR_PATH_SIZE && parent[0] == '/' && mkdtemp(path) != NULL;
+/* Where directories may be, the first choice first. */
+static const char *parent_dir(unsigned i) {
+	const char *const parents[] = {"/run", getenv("TMPDIR"), "/tmp"};
+
+	return i < array_len(parents) ? parents[i] ? parents[i] : "" : NULL;
+}
+
+static bool make_below(const char *parent, char path[RUNDIR_PATH_SIZE]) {
+	int n = snprintf(path, RUNDIR_PATH_SIZE, "%s/" NAME_PREFIX "XXXXXX", parent);
+
+	return parent[0] == '/' && n > 0 && n < RUNDIR_PATH_SIZE && mkdtemp(path) != NULL;
+}
+
+static bool make_somewhere(char path[RUNDIR_PATH_SIZE]) {
+	const char *parent;
+
+	for (unsigned i = 0; (parent = parent_dir(i)) != NULL; i++)
+		if (make_below(parent, path))
+			return true;
+	path[0] = '\0';
+	return false;
 }
 
 int rundir_create(const struct rundir *d, const char *name) {
@@ -30,14 +51,11 @@ enum rc rundir_make(struct rundir *d, const struct buf *job, struct err *err) {
 	enum rc rc;
 
 	d->fd = -1;
-	if (!make_below("/run", d->path) && !make_below(getenv("TMPDIR"), d->path) &&
-		!make_below("/tmp", d->path)) {
-		d->path[0] = '\0';
+	if (!make_somewhere(d->path))
 		return err_errno(err, errno, "directory for the run");
-	}
 	/* mkdtemp makes it for its owner only; the network process reads it, maybe as another. */
 	d->fd = open(d->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (d->fd < 0 || fchmod(d->fd, 0755) != 0)
+	if (d->fd < 0 || fchmod(d->fd, 0755) != 0 || flock(d->fd, LOCK_EX | LOCK_NB) != 0)
 		rc = err_errno(err, errno, d->path);
 	else
 		rc = write_job(d, job, err);
@@ -67,4 +85,38 @@ void rundir_remove(struct rundir *d) {
 		rmdir(d->path);
 	d->path[0] = '\0';
 	d->fd = -1;
+}
+
+/* Ours, and locked by nobody who lives. */
+static bool is_stale(int fd) {
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+		flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void sweep_below(const char *parent) {
+	const struct dirent *e;
+	DIR *dir = parent[0] == '/' ? opendir(parent) : NULL;
+
+	while (dir && (e = readdir(dir)) != NULL) {
+		auto_close int fd = -1;
+
+		if (strncmp(e->d_name, NAME_PREFIX, strlen(NAME_PREFIX)) != 0)
+			continue;
+		fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (!is_stale(fd))
+			continue;
+		remove_files(fd);
+		unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void rundir_sweep(void) {
+	const char *parent;
+
+	for (unsigned i = 0; (parent = parent_dir(i)) != NULL; i++)
+		sweep_below(parent);
 }

@@ -16,6 +16,8 @@ struct rundir {
 enum rc must_check rundir_make(struct rundir *d, const struct buf *job, struct err *err);
 /* A new file in it, open for writing; -1 on failure. */
 int rundir_create(const struct rundir *d, const char *name);
+/* Removes those that a helper left behind which was killed; each living one's is locked. */
+void rundir_sweep(void);
 /* Removes it with the files in it. */
 void rundir_remove(struct rundir *d);
 

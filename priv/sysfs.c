@@ -148,8 +148,8 @@ static bool is_subsystem_name(const char *name) {
 static uint16_t subsystem_controllers(const struct sysfs_root *root, const char *controller) {
 	auto_free char(*subsystems)[SYSFS_NAME_SIZE] =
 		calloc(SYSFS_MAX_CONTROLLERS, SYSFS_NAME_SIZE);
-	char members[ENTRIES_MAX][SYSFS_NAME_SIZE], dir[SYSFS_PATH_SIZE];
-	size_t count, member_count;
+	char members[ENTRIES_MAX][SYSFS_NAME_SIZE], dir[SYSFS_PATH_SIZE], path[SYSFS_PATH_SIZE];
+	size_t count;
 	bool cut;
 
 	if (!subsystems)
@@ -157,12 +157,12 @@ static uint16_t subsystem_controllers(const struct sysfs_root *root, const char 
 	path_format(dir, "%s/class/nvme-subsystem", root->sys);
 	count = sysfs_list(dir, is_subsystem_name, subsystems, SYSFS_MAX_CONTROLLERS, &cut);
 	for (size_t i = 0; i < count; i++) {
-		path_format(dir, "%s/class/nvme-subsystem/%s", root->sys, subsystems[i]);
-		member_count =
-			sysfs_list(dir, sysfs_is_controller_name, members, ENTRIES_MAX, &cut);
-		for (size_t j = 0; j < member_count; j++)
-			if (strcmp(members[j], controller) == 0)
-				return (uint16_t)member_count;
+		path_format(path, "%s/%s/%s", dir, subsystems[i], controller);
+		if (access(path, F_OK) != 0)
+			continue;
+		path_format(path, "%s/%s", dir, subsystems[i]);
+		return (uint16_t)sysfs_list(
+			path, sysfs_is_controller_name, members, ENTRIES_MAX, &cut);
 	}
 	return 1;
 }

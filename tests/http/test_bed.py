@@ -1,5 +1,7 @@
 """The whole daemon on made-up NVMe drives: real libnvme, real fio, faults at will."""
 
+import os
+
 import pytest
 from bed import Bed
 from service import Service, wait_until
@@ -108,6 +110,23 @@ def test_temperature_follows_the_drive(drive, bed):
     bed.set(0, temperature_k=351)
     wait_until(lambda: drive.now()["temperature_c"] == pytest.approx(77.85))
     assert drive.service.json(drive.href + "/thermal")["critical_c"] == 80
+
+
+def test_each_process_has_no_more_rights_than_it_needs(service):
+    daemon = service.process.pid
+    with open(f"/proc/{daemon}/task/{daemon}/children") as f:
+        (helper,) = f.read().split()
+
+    def status(pid, field):
+        with open(f"/proc/{pid}/status") as f:
+            return next(line.split()[1] for line in f if line.startswith(field))
+
+    assert int(status(daemon, "CapPrm:"), 16) == 0
+    assert int(status(helper, "CapPrm:"), 16) == 1 << 21  # CAP_SYS_ADMIN: admin commands
+    assert int(status(helper, "CapBnd:"), 16) == 1 << 21
+    assert status(daemon, "NoNewPrivs:") == status(helper, "NoNewPrivs:") == "1"
+    networks = [os.readlink(f"/proc/{pid}/ns/net") for pid in (daemon, helper)]
+    assert networks[0] != networks[1]
 
 
 # -- power ------------------------------------------------------------------------------------------

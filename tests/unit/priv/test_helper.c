@@ -435,6 +435,32 @@ static void at_end_of_file_fio_and_directory_are_gone(void **state) {
 	assert_false(is_in_run_dir("job.fio"));
 }
 
+static void a_killed_helper_leaves_nothing_for_long(void **state) {
+	struct priv_run_started started;
+	struct priv_run_start r;
+	int status;
+
+	(void)state;
+	find_file();
+	r = request(PATTERN_RANDREAD, 600);
+	started = start_run(5, &r);
+	kill(helper, SIGKILL);
+	assert_int_equal(waitpid(helper, &status, 0), helper);
+	close(sock);
+	/* A directory is locked as long as somebody has it open. */
+	start_helper();
+	await_handled();
+	assert_true(is_in_run_dir("job.fio"));
+	assert_int_equal(end_helper(), 0);
+	int other = openat(run_dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	close(run_dir);
+	run_dir = other;
+	start_helper();
+	await_handled();
+	assert_false(is_in_run_dir("job.fio"));
+	assert_false(child_is_alive(started.pid, started.start_ticks));
+}
+
 static void signals_to_the_group_do_not_end_it(void **state) {
 	(void)state;
 	find_file();
@@ -525,6 +551,7 @@ int main(void) {
 		WITH_HELPER(a_fio_killed_by_others_was_not_asked),
 		WITH_HELPER(fio_has_no_capabilities),
 		WITH_HELPER(at_end_of_file_fio_and_directory_are_gone),
+		WITH_HELPER(a_killed_helper_leaves_nothing_for_long),
 		WITH_HELPER(signals_to_the_group_do_not_end_it),
 		WITH_HELPER(a_broken_peer_ends_it),
 		WITH_HELPER(answers_are_no_requests),
