@@ -192,11 +192,12 @@ static enum rc add_log(const struct fio_logs *logs, enum log_kind kind, unsigned
 
 enum rc fio_series_init(
 	struct fio_series *s, const struct fio_window *whole, int64_t period_ms, struct err *err) {
-	int64_t periods = (whole->to_ms - whole->from_ms + period_ms - 1) / period_ms;
-	int64_t together = MAX(1, (periods + FIO_SERIES_MAX_POINTS - 1) / FIO_SERIES_MAX_POINTS);
+	/* The jobs end a few milliseconds apart: no step for that. */
+	int64_t periods = MAX(1, (whole->to_ms - whole->from_ms + period_ms / 2) / period_ms);
+	int64_t together = (periods + FIO_SERIES_MAX_POINTS - 1) / FIO_SERIES_MAX_POINTS;
 	*s = (struct fio_series){.from_ms = whole->from_ms, .step_ms = together * period_ms};
 	s->count = (size_t)((periods + together - 1) / together);
-	s->points = calloc(s->count ? s->count : 1, sizeof(s->points[0]));
+	s->points = calloc(s->count, sizeof(s->points[0]));
 	return s->points ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
