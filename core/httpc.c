@@ -356,14 +356,13 @@ static void start(struct httpc *h, struct peer *p) {
 
 /* The first idle peer that has something to do, or NULL. Forgotten ones are freed on the way. */
 static struct peer *take_ready(struct httpc *h) {
-	struct peer *p, *tmp, *ready = NULL;
+	struct peer *ready = NULL;
 	pthread_mutex_lock(&h->lock);
-	HASH_ITER (hh, h->peers, p, tmp) {
-		if (next_to_run(p)) {
+	for (struct peer *p = h->peers, *next; p && !ready; p = next) {
+		next = p->hh.next;
+		if (next_to_run(p))
 			ready = p;
-			break;
-		}
-		if (p->forgotten && !p->running)
+		else if (p->forgotten && !p->running)
 			peer_free(h, p);
 	}
 	pthread_mutex_unlock(&h->lock);
@@ -468,11 +467,12 @@ static void cancel(struct httpc *h, struct peer *p) {
 void httpc_free(struct httpc *h) {
 	if (!h)
 		return;
-	struct peer *p, *tmp;
 	if (h->started)
 		stop(h);
-	HASH_ITER (hh, h->peers, p, tmp)
+	for (struct peer *p = h->peers, *next; p; p = next) {
+		next = p->hh.next;
 		cancel(h, p);
+	}
 	if (h->multi)
 		curl_multi_cleanup(h->multi);
 	curl_global_cleanup();

@@ -441,12 +441,10 @@ static void on_answer(void *arg, const struct httpc_response *r) {
 
 /* Takes the first BMC that is due, or NULL. */
 static struct poll *take_due(struct poller *p, int64_t now_ms) {
-	struct poll *x;
 	pthread_mutex_lock(&p->lock);
-	DL_FOREACH (p->polls, x) {
-		if (x->phase == PHASE_IDLE && !x->dead && !p->stopping && x->due_ms <= now_ms)
-			break;
-	}
+	struct poll *x = p->stopping ? NULL : p->polls;
+	while (x && (x->phase != PHASE_IDLE || x->due_ms > now_ms))
+		x = x->next;
 	if (x) {
 		x->phase = PHASE_JUDGING;
 		p->busy++;
@@ -492,7 +490,6 @@ enum rc poller_start(struct poller *p, struct err *err) {
 void poller_free(struct poller *p) {
 	if (!p)
 		return;
-	struct poll *x, *tmp;
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
 	pthread_mutex_unlock(&p->lock);
@@ -500,7 +497,8 @@ void poller_free(struct poller *p) {
 	pthread_mutex_lock(&p->lock);
 	while (p->busy)
 		pthread_cond_wait(&p->idle, &p->lock);
-	DL_FOREACH_SAFE (p->polls, x, tmp) {
+	for (struct poll *x = p->polls, *next; x; x = next) {
+		next = x->next;
 		if (x->phase == PHASE_IDLE)
 			drop(p, x);
 	}
@@ -527,8 +525,8 @@ static struct poll *poll_new(struct poller *p, const char *host_id, const struct
 
 /* Under the lock. */
 static void retire(struct poller *p, const char *host_id) {
-	struct poll *x, *tmp;
-	DL_FOREACH_SAFE (p->polls, x, tmp) {
+	for (struct poll *x = p->polls, *next; x; x = next) {
+		next = x->next;
 		if (x->dead || strcmp(x->host_id, host_id) != 0)
 			continue;
 		x->dead = true;

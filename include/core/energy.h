@@ -49,8 +49,9 @@ enum rc must_check energy_list(struct energy *e, const char *host_id, const char
 	int quantity, int64_t after, int limit, bool (*visit)(void *arg, const struct series *s),
 	void *arg, struct err *err);
 
-/* Samples with from_ms <= at_ms < to_ms by time, those not yet stored included; the visitor
- * returns false to stop. Blocks on the store. */
+/* Samples with from_ms <= at_ms < to_ms in the order in which they were taken, which is by time but
+ * for steps of the wall clock; those not yet stored included. The visitor returns false to stop.
+ * Blocks on the store. */
 enum rc must_check energy_raw(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	bool (*visit)(void *arg, const struct sample *s), void *arg, struct err *err);
 
