@@ -1,5 +1,6 @@
 """Starts the real daemon for a test and holds it to account when the test is over."""
 
+import functools
 import os
 import re
 import shutil
@@ -34,6 +35,41 @@ def wait_until(condition, timeout_s=30.0, what="condition"):
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come true within {timeout_s} s")
         threading.Event().wait(0.02)
+
+
+def anonymous(request):
+    """As auth: no credentials."""
+    return request
+
+
+def bearer(token):
+    """As auth: a token."""
+
+    def sign(request):
+        request.headers["Authorization"] = "Bearer " + token
+        return request
+
+    return sign
+
+
+@functools.lru_cache
+def routes():
+    """(method, path, operationId, role) of every route of the program, role "public" for none."""
+    text = subprocess.run([BINARY, "--dump-routes"], check=True, capture_output=True, text=True).stdout
+    return [tuple(line.split()) for line in text.splitlines() if line]
+
+
+def problem(response, status, pointer=None, parameter=None):
+    """Fails unless the response is this problem; returns it."""
+    assert response.status_code == status, f"{response.status_code} {response.text}"
+    assert response.headers["Content-Type"] == "application/problem+json"
+    body = response.json()
+    assert body["status"] == status
+    if pointer is not None:
+        assert body["errors"][0]["pointer"] == pointer, body
+    if parameter is not None:
+        assert body["errors"][0]["parameter"] == parameter, body
+    return body
 
 
 class Service:
