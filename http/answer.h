@@ -26,8 +26,6 @@ struct bytes *bytes_new_static(const char *data, size_t len);
 struct bytes *bytes_ref(struct bytes *b);
 void bytes_unref(struct bytes *b); /* NULL is fine */
 
-#define ANSWER_ETAG_SIZE 72
-
 /* What becomes headers. Texts may be NULL or "". */
 struct answer_head {
 	int status;
@@ -52,7 +50,7 @@ struct answer {
 	const char *content_type; /* static */
 	bool gzip;
 	bool varies;
-	char etag[ANSWER_ETAG_SIZE];
+	char etag[64];
 };
 
 /* Takes bytes (NULL: none) over, also when it fails (NULL). */

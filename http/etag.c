@@ -72,12 +72,14 @@ bool etag_list_has_config(const char *list, uint64_t config_version) {
 	return false;
 }
 
-void etag_for_gzip(const char *etag, char *out, size_t size) {
+void etag_mark_gzip(char *etag, size_t size) {
 	size_t len = strlen(etag);
 	if (len < 2)
-		snprintf(out, size, "%s", etag);
+		return;
+	if (len + sizeof(GZIP_END) > size)
+		etag[0] = '\0';
 	else
-		snprintf(out, size, "%.*s" GZIP_END "\"", (int)(len - 1), etag);
+		memcpy(etag + len - 1, GZIP_END "\"", sizeof(GZIP_END "\""));
 }
 
 void http_set_etag(struct http_response *r, uint64_t config_version, uint64_t observed) {

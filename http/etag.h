@@ -11,7 +11,7 @@
 bool etag_list_has(const char *list, const char *etag);
 /* If-Match: whether the list has a strong tag of this configuration version, or is "*". */
 bool etag_list_has_config(const char *list, uint64_t config_version);
-/* etag of the gzip form. */
-void etag_for_gzip(const char *etag, char *out, size_t size);
+/* Makes etag, in a buffer of size bytes, that of the gzip form; "" when it does not fit. */
+void etag_mark_gzip(char *etag, size_t size);
 
 #endif

@@ -108,7 +108,7 @@ enum rc listen_open(const struct listen_addr *a, const char *text, int *fd, stru
 }
 
 enum rc listen_url(int fd, bool tls, char *out, size_t size, struct err *err) {
-	union any_addr u;
+	union any_addr u = {.v6 = {.sin6_family = AF_UNSPEC}};
 	socklen_t len = sizeof(u);
 	if (getsockname(fd, &u.any, &len))
 		return err_errno(err, errno, "getsockname");

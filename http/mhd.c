@@ -330,14 +330,14 @@ static intptr_t fn(void (*f)(void)) {
 static void add_options(struct options *o, struct mhd *m, int fd) {
 	const struct http_config *config = &m->server->config;
 	unsigned threads = config->loop_threads;
+	intptr_t limit = (intptr_t)config->max_connections + 16 * (intptr_t)threads;
 	add(o, MHD_OPTION_LISTEN_SOCKET, fd, NULL);
 	add(o, MHD_OPTION_NOTIFY_COMPLETED, fn((void (*)(void))on_completed), m);
 	add(o, MHD_OPTION_NOTIFY_CONNECTION, fn((void (*)(void))on_connection), m);
 	add(o, MHD_OPTION_URI_LOG_CALLBACK, fn((void (*)(void))on_target), m);
 	/* on_accept keeps the limit of all listeners; a thread that has its share leaves further
 	 * ones to the others. */
-	add(o, MHD_OPTION_CONNECTION_LIMIT, (intptr_t)(config->max_connections + 16 * threads),
-		NULL);
+	add(o, MHD_OPTION_CONNECTION_LIMIT, limit, NULL);
 	add(o, MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)config->max_per_address, NULL);
 	add(o, MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)config->idle_timeout_s, NULL);
 	add(o, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)config->header_bytes, NULL);

@@ -109,18 +109,17 @@ static struct answer_head head_of(struct http_request *q, const struct http_resp
 	};
 }
 
-/* The body, compressed where that is asked for and pays; head is changed to tell. */
-static struct bytes *take_bytes(struct http_request *q, struct http_response *r,
-	struct answer_head *head, char *gzip_etag) {
+/* The body, compressed where that is asked for and pays; r and head are changed to tell. */
+static struct bytes *take_bytes(
+	struct http_request *q, struct http_response *r, struct answer_head *head) {
 	size_t len = body_len(r);
 	const char *data = r->asset ? r->asset : buf_str(&r->body);
 	size_t gzip_len;
 	bool wanted = q->takes_gzip && !r->no_store && gzip_suits(r->content_type, len);
 	char *gzip = wanted ? gzip_compress(data, len, &gzip_len) : NULL;
 	if (gzip) {
-		etag_for_gzip(r->etag, gzip_etag, ANSWER_ETAG_SIZE);
+		etag_mark_gzip(r->etag, sizeof(r->etag));
 		head->gzip = true;
-		head->etag = gzip_etag;
 		return bytes_new_owned(gzip, gzip_len);
 	}
 	if (r->asset)
@@ -132,8 +131,7 @@ static struct answer *build_bytes(
 	struct http_request *q, struct http_response *r, struct answer_head *head) {
 	if (!body_len(r))
 		return answer_new(head, NULL);
-	char gzip_etag[ANSWER_ETAG_SIZE];
-	struct bytes *bytes = take_bytes(q, r, head, gzip_etag);
+	struct bytes *bytes = take_bytes(q, r, head);
 	return bytes ? answer_new(head, bytes) : NULL;
 }
 

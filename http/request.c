@@ -18,7 +18,7 @@ struct http_request *request_new(
 	q->refs = 1;
 	q->server = server;
 	q->conn = conn;
-	memcpy(q->text, raw, len);
+	memcpy(q->text, raw, len + 1);
 	q->path = q->text + len + 1;
 	memcpy(q->path, raw, path_len);
 	q->scratch = q->path + path_len + 1;

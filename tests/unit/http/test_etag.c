@@ -47,15 +47,21 @@ static void lists_name_configurations(void **state) {
 static void tags_are_made(void **state) {
 	(void)state;
 	struct http_response r = {.status = 0};
-	char gzip[72];
 	http_set_etag(&r, 7, UINT64_MAX);
 	assert_string_equal(r.etag, "\"c7\"");
 	http_set_etag(&r, UINT64_MAX, UINT64_MAX - 1);
 	assert_string_equal(r.etag, "\"c18446744073709551615.o18446744073709551614\"");
-	etag_for_gzip(r.etag, gzip, sizeof(gzip));
-	assert_string_equal(gzip, "\"c18446744073709551615.o18446744073709551614-gz\"");
-	etag_for_gzip("", gzip, sizeof(gzip));
-	assert_string_equal(gzip, "");
+	etag_mark_gzip(r.etag, sizeof(r.etag));
+	assert_string_equal(r.etag, "\"c18446744073709551615.o18446744073709551614-gz\"");
+	char none[8] = "";
+	etag_mark_gzip(none, sizeof(none));
+	assert_string_equal(none, "");
+	char fits[8] = "\"ab\"";
+	etag_mark_gzip(fits, sizeof(fits));
+	assert_string_equal(fits, "\"ab-gz\"");
+	char too_long[8] = "\"abc\"";
+	etag_mark_gzip(too_long, sizeof(too_long));
+	assert_string_equal(too_long, "");
 }
 
 int main(void) {
