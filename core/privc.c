@@ -275,11 +275,12 @@ void privc_free(struct privc *p) {
 
 /* --- requests --- */
 
-static enum rc enter(struct privc *p, struct pending *q, struct err *err) {
+/* From then on the reader may answer and free q. */
+static enum rc enter(struct privc *p, struct pending *q, uint64_t *seq, struct err *err) {
 	pthread_mutex_lock(&p->lock);
 	const bool lost = p->lost, full = p->count >= PRIVC_MAX_PENDING;
 	if (!lost && !full) {
-		q->seq = ++p->last_seq;
+		*seq = q->seq = ++p->last_seq;
 		put_in(p, q);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -291,21 +292,24 @@ static enum rc enter(struct privc *p, struct pending *q, struct err *err) {
 
 /* Takes q over. RC_OK: it has been or will be answered. */
 static enum rc request(struct privc *p, struct pending *q, const void *body, struct err *err) {
-	enum rc rc = enter(p, q, err);
+	const enum priv_type type = q->type;
+	uint64_t seq;
+	enum rc rc = enter(p, q, &seq, err);
 	if (rc) {
 		free(q);
 		return rc;
 	}
-	const uint64_t seq = q->seq;
-	rc = priv_send(p->sock, q->type, seq, body, -1, err);
+	rc = priv_send(p->sock, type, seq, body, -1, err);
 	if (!rc)
 		return RC_OK;
 	/* The reader may have answered it already, with RC_UNAVAILABLE. */
 	pthread_mutex_lock(&p->lock);
 	q = take_out(p, seq);
 	pthread_mutex_unlock(&p->lock);
+	if (!q)
+		return RC_OK;
 	free(q);
-	return q ? rc : RC_OK;
+	return rc;
 }
 
 static struct pending *pending_new(enum priv_type type, void *arg, struct err *err) {

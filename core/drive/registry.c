@@ -130,6 +130,9 @@ static bool is_drained(const struct drives *ds) {
 #define FIRST_SCAN_MS 30000
 
 enum rc drives_start(struct drives *ds, struct err *err) {
+	pthread_rwlock_wrlock(&ds->lock);
+	ds->started = true;
+	pthread_rwlock_unlock(&ds->lock);
 	scan_all(ds);
 	if (!wait_until(ds, scan_is_idle, FIRST_SCAN_MS))
 		log_warning("drives", "the first scan takes long, going on without it");

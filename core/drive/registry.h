@@ -105,6 +105,7 @@ struct drives {
 	pthread_mutex_t progress_lock;
 	pthread_cond_t progress;
 	_Atomic uint64_t version;
+	bool started;
 	bool stopping;
 	bool working;      /* a work job is queued or runs */
 	unsigned calling;  /* calls into sources, and jobs that will call them, under way */

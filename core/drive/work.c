@@ -107,11 +107,11 @@ static void rescan(void *arg) {
 
 void drives_rescan(struct drives *ds) {
 	pthread_rwlock_wrlock(&ds->lock);
-	const bool stopping = ds->stopping;
-	ds->calling += !stopping;
+	const bool may = ds->started && !ds->stopping;
+	ds->calling += may;
 	pthread_rwlock_unlock(&ds->lock);
 	/* Left out when all is full: the next one comes by itself. */
-	if (!stopping && !pool_submit(ds->jobs, rescan, ds))
+	if (may && !pool_submit(ds->jobs, rescan, ds))
 		registry_end_call(ds);
 }
 

@@ -366,7 +366,7 @@ static struct step plan(struct control *ct) {
 	s.wanted = control_wanted(ct);
 	s.observed = observed_state(ct);
 	note_observed(ct, &s);
-	if (ct->busy || !ct->present || ct->table.count == 0)
+	if (ct->busy || ct->changing || !ct->present || ct->table.count == 0)
 		return s;
 	if (s.wanted < 0)
 		s.done = nothing_to_do(ct);

@@ -86,6 +86,7 @@ static bool is_held_by_lease(const struct control *ct, const struct wait *w) {
 static void enqueue(struct power *p, struct control *ct, struct wait *w) {
 	pthread_mutex_lock(&p->lock);
 	const bool held = is_held_by_lease(ct, w);
+	ct->changing = false;
 	if (held) {
 		control_fill_outcome(ct, &w->outcome);
 		w->outcome.in_sync = false;
@@ -143,6 +144,7 @@ static enum rc put_desired(
 	if (w->changed)
 		control_renew(ct);
 	ct->release_to = -1;
+	ct->changing = true;
 	ct->waiters++;
 	return RC_OK;
 }
@@ -194,6 +196,7 @@ static enum rc drop_desired(
 	/* Where it goes when nobody else wishes anything, now or after a run. */
 	ct->release_to = leave ? -1 : 0;
 	ct->before_lease = leave ? ct->before_lease : 0;
+	ct->changing = true;
 	ct->waiters++;
 	return RC_OK;
 }
@@ -242,6 +245,7 @@ static enum rc put_lease(struct control *ct, const struct wait *w, int observed,
 	if (!claims_put(ct, &w->claim))
 		return err_set(err, RC_FULL, "the drive has %d claims already", POWER_MAX_CLAIMS);
 	control_renew(ct);
+	ct->changing = true;
 	return RC_OK;
 }
 

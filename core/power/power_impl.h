@@ -48,6 +48,7 @@ struct control {
 	struct power_table table;
 	int8_t release_to; /* state to go to once while nobody wishes anything; -1 none */
 	int8_t before_lease;
+	bool changing;     /* a claim is being committed: before that the drive is not touched */
 	bool busy;         /* a command of ours is on its way */
 	int8_t target;     /* of that command, when it sets */
 	bool confirmed;    /* observed was what was wanted, since claims or drive last changed */

@@ -587,7 +587,7 @@ static bool walk(void *arg, const struct drive *d, const char *labels unused_arg
 
 static void lists_ascend_and_can_be_taken_up_again(void **state) {
 	struct fixture *f = *state;
-	char serial[8];
+	char serial[16];
 	for (int i = 0; i < FAKE_MAX_DRIVES; i++) {
 		snprintf(serial, sizeof(serial), "S%d", i);
 		fake_drive_add(f->fake, serial);
