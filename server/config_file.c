@@ -56,16 +56,14 @@ static void tell_line(const char *path, int line, struct err *err) {
 }
 
 enum rc config_file_load(struct config *c, struct err *err) {
-	struct err local;
 	struct buf text;
 	int line = 0;
-	err = err ? err : &local;
 	buf_init(&text, CONFIG_FILE_MAX_BYTES);
 	enum rc rc = read_all(c->config, &text, err);
 	char *rest = text.data;
 	for (char *s; rc == RC_OK && (s = strsep(&rest, "\n")); line++)
 		rc = take_line(c, s, err);
-	if (rc != RC_OK && line > 0)
+	if (rc != RC_OK && line > 0 && err)
 		tell_line(c->config, line, err);
 	buf_release(&text);
 	return rc;
