@@ -293,7 +293,7 @@ static enum rc enter(struct privc *p, struct pending *q, uint64_t *seq, struct e
 /* Takes q over. RC_OK: it has been or will be answered. */
 static enum rc request(struct privc *p, struct pending *q, const void *body, struct err *err) {
 	const enum priv_type type = q->type;
-	uint64_t seq;
+	uint64_t seq = 0;
 	enum rc rc = enter(p, q, &seq, err);
 	if (rc) {
 		free(q);
