@@ -104,7 +104,7 @@ PKGS_db     := sqlite3 zlib
 PKGS_core   := libcurl libssl libcrypto jansson zlib
 PKGS_http   := libmicrohttpd zlib
 PKGS_api    := jansson
-PKGS_server := inih libcrypto
+PKGS_server := libcrypto
 
 define layer_libs
 LIBS_$(1) = $$(call pkg_flags,PKG_LIBS_$(1),--libs $(sort $(foreach l,$(CHAIN_$(1)),$(PKGS_$l)))) -lm

@@ -109,7 +109,7 @@ void record_change(struct entry *e, const struct todo *t) {
 
 static bool find_series(struct entry *e, enum quantity q, enum quality quality) {
 	struct err err;
-	struct series_key key = {.quantity = q, .quality = quality};
+	struct series_key key = {.quantity = (uint8_t)q, .quality = (uint8_t)quality};
 	if (e->series[q])
 		return true;
 	str_copy(key.host_id, sizeof(key.host_id), e->ds->host_id);
