@@ -19,7 +19,7 @@
  */
 struct pending {
 	struct pending *next;
-	uint64_t seq;
+	uint64_t seq = 0;
 	enum priv_type type; /* of the request */
 	bool overdue;        /* DRIVE_OP: RC_TIMEOUT was answered, the late answer is awaited */
 	bool started;        /* RUN_START: said RC_OK, the exit is awaited */
