@@ -91,19 +91,26 @@ static bool replay_event(void *arg, const struct event *e) {
 	return true;
 }
 
+/* The first id to replay: after + 1, unless that is gone, too far back, or of another life of the
+ * store, from which a backup was brought back. */
+static int64_t replay_from(int64_t after, int64_t first, int64_t last) {
+	if (after > last)
+		return last + 1;
+	int64_t from = after + 1 > first ? after + 1 : first;
+	return from > last - REPLAY_MAX ? from : last - REPLAY_MAX + 1;
+}
+
 /* What the reader missed, or a note that some of it is no longer kept. */
 static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, struct err *err) {
 	int64_t first = 0, last = 0;
 	enum rc rc = events_range(core->events, &first, &last, err);
-	if (rc == RC_OK && (after + 1 < first || last - after > REPLAY_MAX)) {
-		int64_t from = last - REPLAY_MAX + 1 > first ? last - REPLAY_MAX + 1 : first;
+	int64_t from = replay_from(after, first, last);
+	if (rc == RC_OK && from != after + 1)
 		buf_printf(&re->text,
 			"event: gap\ndata: {\"after\":\"%lld\",\"next\":\"%lld\"}\n\n",
 			(long long)after, (long long)from);
-		after = from - 1;
-	}
 	if (rc == RC_OK)
-		rc = events_list(core->events, after, REPLAY_MAX, replay_event, re, err);
+		rc = events_list(core->events, from - 1, REPLAY_MAX, replay_event, re, err);
 	return rc;
 }
 
