@@ -106,6 +106,7 @@ class Service:
         log.close()
         ready = threading.Event()
         self.lines = []
+        self.terminated = False
 
         def read():
             for line in self.process.stdout:
@@ -124,12 +125,11 @@ class Service:
         return self
 
     def stop(self, check=True):
-        """SIGTERM; fails on a slow stop, a bad status or a bad line in the log."""
+        """SIGTERM, unless it was sent; fails on a slow stop, a bad status or a bad line in the log."""
         if self.process is None:
             return
         self.session.close()
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGTERM)
+        self.terminate()
         try:
             status = self.process.wait(STOP_S)
         except subprocess.TimeoutExpired:
@@ -139,6 +139,12 @@ class Service:
         if check:
             assert status == 0, f"exit status {status}: {self.log()[-4000:]}"
             self.check_log()
+
+    def terminate(self):
+        """SIGTERM, once: a second one ends the process at once."""
+        if not self.terminated and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.terminated = True
 
     def kill(self):
         """kill -9 of the network process."""
