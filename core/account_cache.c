@@ -1,6 +1,7 @@
 #include "core/account_cache.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +9,14 @@
 #include "base/parse.h"
 
 #define WAYS 4
+#define RENEW_PART 8 /* of its time, an entry's last, in which it is renewed */
 
 struct entry {
 	uint8_t key[SECRET_FINGERPRINT_BYTES];
 	uint64_t generation; /* 0: empty */
 	int64_t expires_ms;  /* monotonic */
+	int64_t renew_ms;    /* likewise; from then on one is sent to verify it */
+	_Atomic bool renewing;
 	enum role role;
 	char account_id[37];
 	char name[65];
@@ -62,12 +66,16 @@ static struct entry *find(struct account_cache *c, const uint8_t *key) {
 	return NULL;
 }
 
+static bool must_renew(struct entry *e, int64_t now_ms) {
+	return now_ms >= e->renew_ms && !atomic_exchange(&e->renewing, true);
+}
+
 bool account_cache_find(
 	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out) {
-	if (pthread_rwlock_tryrdlock(&c->lock))
-		return false;
-	const struct entry *e = find(c, key);
-	const bool found = e && is_valid(c, e, clock_mono_ms());
+	const int64_t now_ms = clock_mono_ms();
+	pthread_rwlock_rdlock(&c->lock);
+	struct entry *e = find(c, key);
+	const bool found = e && is_valid(c, e, now_ms) && !must_renew(e, now_ms);
 	if (found) {
 		out->role = e->role;
 		memcpy(out->account_id, e->account_id, sizeof(out->account_id));
@@ -106,6 +114,8 @@ void account_cache_put(struct account_cache *c, const uint8_t key[SECRET_FINGERP
 		struct entry *e = place_for(c, key, now_ms);
 		e->generation = generation;
 		e->expires_ms = now_ms + for_ms;
+		e->renew_ms = e->expires_ms - for_ms / RENEW_PART;
+		atomic_store(&e->renewing, false);
 		e->role = who->role;
 		memcpy(e->key, key, sizeof(e->key));
 		str_copy(e->account_id, sizeof(e->account_id), who->account_id);

@@ -1,7 +1,7 @@
 /*
  * Verified credentials, remembered for a while under a keyed digest of the raw header. A fixed
  * table of small sets; a full set gives up its oldest entry. One rwlock guards all of it; it is a
- * leaf. Readers only try it, since they run on the HTTP loop.
+ * leaf and held for moments, since readers run on the HTTP loop.
  */
 #ifndef DRIVEWATT_CORE_ACCOUNT_CACHE_H
 #define DRIVEWATT_CORE_ACCOUNT_CACHE_H
@@ -18,7 +18,8 @@ struct account_cache;
 struct account_cache *account_cache_new(size_t entries);
 void account_cache_free(struct account_cache *c);
 
-/* False when it is not there, has expired, or the table is just being written. */
+/* False when it is not there or has expired; and once for an entry that is about to, so that one
+ * request verifies it anew before all would have to. */
 bool account_cache_find(
 	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out);
 /* What is remembered after a forget() that came since generation was read is not wanted. */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/metrics.h"
 #include "base/parse.h"
 #include "core/accounts_impl.h"
 #include "db/accounts.h"
@@ -81,9 +82,11 @@ static enum rc check_administrator_left(struct db_conn *c, struct err *err) {
 
 static enum rc hash_password(struct accounts *a, const char *password,
 	char out[SECRET_PASSWORD_HASH_SIZE], struct err *err) {
-	enum rc rc = accounts_hash_begin(a, err);
+	bool waited;
+	enum rc rc = accounts_hash_begin(a, &waited, err);
 	if (rc)
 		return rc;
+	metric_add(METRIC_AUTH_HASHES, 1);
 	rc = secret_password_hash(password, out, err);
 	accounts_hash_end(a);
 	return rc;

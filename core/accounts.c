@@ -48,20 +48,20 @@ uint64_t accounts_version(struct accounts *a) {
 
 /* --- hashes, few at once --- */
 
-enum rc accounts_hash_begin(struct accounts *a, struct err *err) {
+enum rc accounts_hash_begin(struct accounts *a, bool *waited, struct err *err) {
 	const struct timespec deadline = thread_deadline(a->config.wait_ms);
 	bool in_time = true;
 	pthread_mutex_lock(&a->hash_lock);
+	*waited = a->hashing >= a->config.max_hashes;
+	a->waiting += *waited;
 	while (a->hashing >= a->config.max_hashes && in_time)
 		in_time = cond_wait_until(&a->hash_ended, &a->hash_lock, &deadline);
+	a->waiting -= *waited;
 	const bool mine = a->hashing < a->config.max_hashes;
 	if (mine)
 		a->hashing++;
 	pthread_mutex_unlock(&a->hash_lock);
-	if (!mine)
-		return err_set(err, RC_FULL, "too many passwords are being checked");
-	metric_add(METRIC_AUTH_HASHES, 1);
-	return RC_OK;
+	return mine ? RC_OK : err_set(err, RC_FULL, "too many passwords are being checked");
 }
 
 void accounts_hash_end(struct accounts *a) {
@@ -127,40 +127,66 @@ static enum rc find_account(struct accounts *a, const char *name, struct account
 	return rc;
 }
 
-/* A name that nobody has costs as much time as a wrong password. */
-static enum rc check_password(struct accounts *a, const char *name, const char *password,
-	struct account *account, struct err *err) {
-	char hash[SECRET_PASSWORD_HASH_SIZE];
-	enum rc rc = find_account(a, name, account, hash, err);
-	if (rc && rc != RC_NOT_FOUND)
-		return rc;
-	const bool known = !rc;
-	rc = accounts_hash_begin(a, err);
-	if (rc)
-		return rc;
-	const bool right = secret_password_matches(password, known ? hash : NULL);
-	accounts_hash_end(a);
-	return known && right && account->enabled ? RC_OK : refuse(err);
+/* What a verified header is remembered under. */
+struct memory {
+	uint8_t key[SECRET_FINGERPRINT_BYTES];
+	uint64_t generation;
+};
+
+static void remember(
+	struct accounts *a, const struct memory *m, const struct actor *who, int64_t for_ms) {
+	account_cache_put(a->cache, m->key, who, for_ms, m->generation);
 }
 
-static enum rc verify_basic(
-	struct accounts *a, const char *encoded, struct actor *out, struct err *err) {
+static void take_account(struct actor *out, const struct account *account, enum role role) {
+	str_copy(out->account_id, sizeof(out->account_id), account->id);
+	str_copy(out->name, sizeof(out->name), account->name);
+	out->role = role;
+}
+
+/* A name that nobody has costs as much time as a wrong password. */
+static enum rc check_password(struct accounts *a, const char *name, const char *password,
+	struct actor *out, struct err *err) {
+	char hash[SECRET_PASSWORD_HASH_SIZE];
+	struct account account;
+	const enum rc rc = find_account(a, name, &account, hash, err);
+	if (rc && rc != RC_NOT_FOUND)
+		return rc;
+	metric_add(METRIC_AUTH_HASHES, 1);
+	if (!secret_password_matches(password, rc ? NULL : hash) || !account.enabled)
+		return refuse(err);
+	take_account(out, &account, account.role);
+	return RC_OK;
+}
+
+/* Who had to wait for a turn may have waited for somebody with the same header. */
+static enum rc check_in_turn(struct accounts *a, const struct memory *m, const char *name,
+	const char *password, struct actor *out, struct err *err) {
+	bool waited;
+	enum rc rc = accounts_hash_begin(a, &waited, err);
+	if (rc)
+		return rc;
+	if (!waited || !account_cache_find(a->cache, m->key, out)) {
+		rc = check_password(a, name, password, out, err);
+		if (!rc)
+			remember(a, m, out, a->config.cache_ms);
+	}
+	accounts_hash_end(a);
+	return rc;
+}
+
+static enum rc verify_basic(struct accounts *a, const struct memory *m, const char *encoded,
+	struct actor *out, struct err *err) {
 	char plain[AUTHORIZATION_MAX];
 	char *password = NULL;
-	struct account account;
 	if (base64_decode(encoded, plain, sizeof(plain)))
 		password = strchr(plain, ':');
 	if (!password)
 		return refuse(err);
 	*password++ = '\0';
-	const enum rc rc = check_password(a, plain, password, &account, err);
+	const enum rc rc = check_in_turn(a, m, plain, password, out, err);
 	secret_wipe(plain, sizeof(plain));
-	if (rc)
-		return rc;
-	str_copy(out->account_id, sizeof(out->account_id), account.id);
-	str_copy(out->name, sizeof(out->name), account.name);
-	out->role = account.role;
-	return RC_OK;
+	return rc;
 }
 
 static enum rc find_token(struct accounts *a, const char *secret, struct token *token,
@@ -176,21 +202,20 @@ static enum rc find_token(struct accounts *a, const char *secret, struct token *
 	return rc;
 }
 
-/* Shortens *for_ms to what the token has left. */
-static enum rc verify_bearer(struct accounts *a, const char *secret, struct actor *out,
-	int64_t *for_ms, struct err *err) {
+static enum rc verify_bearer(struct accounts *a, const struct memory *m, const char *secret,
+	struct actor *out, struct err *err) {
 	struct token token;
 	struct account account;
+	int64_t for_ms = a->config.cache_ms;
 	enum rc rc = find_token(a, secret, &token, &account, err);
 	if (rc)
 		return rc == RC_NOT_FOUND ? refuse(err) : rc;
-	str_copy(out->account_id, sizeof(out->account_id), account.id);
-	str_copy(out->name, sizeof(out->name), account.name);
-	out->role = token.role < account.role ? token.role : account.role;
+	take_account(out, &account, token.role < account.role ? token.role : account.role);
 	if (token.expires_ms != NONE) {
 		const int64_t left_ms = token.expires_ms - clock_wall_ms();
-		*for_ms = left_ms < *for_ms ? left_ms : *for_ms;
+		for_ms = left_ms < for_ms ? left_ms : for_ms;
 	}
+	remember(a, m, out, for_ms);
 	return RC_OK;
 }
 
@@ -199,23 +224,13 @@ enum rc accounts_verify(
 	const size_t len = strnlen(authorization, AUTHORIZATION_MAX);
 	if (len == AUTHORIZATION_MAX)
 		return refuse(err);
-	const uint64_t generation = account_cache_generation(a->cache);
+	struct memory m = {.generation = account_cache_generation(a->cache)};
+	secret_fingerprint(authorization, len, m.key);
 	const char *basic = after_scheme(authorization, "Basic");
 	const char *bearer = after_scheme(authorization, "Bearer");
-	int64_t for_ms = a->config.cache_ms;
-	enum rc rc;
 	if (basic)
-		rc = verify_basic(a, basic, out, err);
-	else if (bearer)
-		rc = verify_bearer(a, bearer, out, &for_ms, err);
-	else
-		rc = refuse(err);
-	if (rc)
-		return rc;
-	uint8_t key[SECRET_FINGERPRINT_BYTES];
-	secret_fingerprint(authorization, len, key);
-	account_cache_put(a->cache, key, out, for_ms, generation);
-	return RC_OK;
+		return verify_basic(a, &m, basic, out, err);
+	return bearer ? verify_bearer(a, &m, bearer, out, err) : refuse(err);
 }
 
 bool accounts_cached(struct accounts *a, const char *authorization, struct actor *out) {

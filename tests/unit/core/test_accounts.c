@@ -14,6 +14,7 @@
 #include "base/thread.h"
 #include "core/accounts.h"
 #include "core/accounts_impl.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temp_db.h"
 
 /* base64 of "admin:correct horse", "admin:wrong horse", "nobody:correct horse" */
@@ -139,6 +140,17 @@ static void verified_ones_are_remembered_for_a_while(void **state) {
 	assert_false(is_cached(f, ADMIN_RIGHT));
 }
 
+static void one_is_sent_to_renew_before_all_would_have_to(void **state) {
+	struct fixture *f = *state;
+	atomic_fetch_add(&mono_ms, CACHE_MS - 1);
+	assert_false(is_cached(f, ADMIN_RIGHT));
+	assert_true(is_cached(f, ADMIN_RIGHT));
+	assert_int_equal(verify(f, ADMIN_RIGHT), RC_OK);
+	atomic_fetch_add(&mono_ms, CACHE_MS / 2);
+	assert_true(is_cached(f, ADMIN_RIGHT));
+	assert_true(is_cached(f, ADMIN_RIGHT));
+}
+
 static void any_change_makes_all_be_asked_again(void **state) {
 	struct fixture *f = *state;
 	struct account a;
@@ -180,7 +192,9 @@ static void only_so_many_hash_at_once(void **state) {
 	struct err err;
 	accounts_free(f->accounts);
 	make(f, 1, 1);
-	assert_int_equal(accounts_hash_begin(f->accounts, &err), RC_OK);
+	bool waited;
+	assert_int_equal(accounts_hash_begin(f->accounts, &waited, &err), RC_OK);
+	assert_false(waited);
 	assert_int_equal(verify(f, ADMIN_RIGHT), RC_FULL);
 	accounts_hash_end(f->accounts);
 	assert_int_equal(verify(f, ADMIN_RIGHT), RC_OK);
@@ -208,6 +222,41 @@ static void many_threads_get_their_turn(void **state) {
 		pthread_join(threads[i], &failed);
 		assert_null(failed);
 	}
+}
+
+static void *verify_once(void *arg) {
+	return verify(arg, ADMIN_RIGHT) == RC_OK ? NULL : arg;
+}
+
+#define WAITERS 3
+
+static bool all_wait(void *arg) {
+	struct accounts *a = arg;
+	pthread_mutex_lock(&a->hash_lock);
+	const bool all = a->waiting == WAITERS;
+	pthread_mutex_unlock(&a->hash_lock);
+	return all;
+}
+
+static void those_who_waited_for_a_turn_take_what_was_found_meanwhile(void **state) {
+	struct fixture *f = *state;
+	struct err err;
+	pthread_t threads[WAITERS];
+	void *failed;
+	bool waited;
+	accounts_free(f->accounts);
+	make(f, 1, 20000);
+	assert_int_equal(accounts_hash_begin(f->accounts, &waited, &err), RC_OK);
+	for (size_t i = 0; i < array_len(threads); i++)
+		assert_int_equal(thread_start(&threads[i], "verify", verify_once, f, NULL), RC_OK);
+	assert_true(eventually(all_wait, f->accounts));
+	const int64_t before = metric_get(METRIC_AUTH_HASHES);
+	accounts_hash_end(f->accounts);
+	for (size_t i = 0; i < array_len(threads); i++) {
+		pthread_join(threads[i], &failed);
+		assert_null(failed);
+	}
+	assert_int_equal(metric_get(METRIC_AUTH_HASHES), before + 1);
 }
 
 static void a_name_is_taken_once(void **state) {
@@ -387,11 +436,13 @@ int main(void) {
 		TEST(wrong_ones_are_all_alike),
 		TEST(an_unknown_name_costs_a_hash_too),
 		TEST(verified_ones_are_remembered_for_a_while),
+		TEST(one_is_sent_to_renew_before_all_would_have_to),
 		TEST(any_change_makes_all_be_asked_again),
 		TEST(what_was_verified_before_a_change_is_not_remembered_after_it),
 		TEST(the_cache_is_bounded),
 		TEST(only_so_many_hash_at_once),
 		TEST(many_threads_get_their_turn),
+		TEST(those_who_waited_for_a_turn_take_what_was_found_meanwhile),
 		TEST(a_name_is_taken_once),
 		TEST(bad_fields_are_named),
 		TEST(the_last_administrator_stays),
