@@ -19,7 +19,7 @@
  */
 struct pending {
 	struct pending *next;
-	uint64_t seq = 0;
+	uint64_t seq;
 	enum priv_type type; /* of the request */
 	bool overdue;        /* DRIVE_OP: RC_TIMEOUT was answered, the late answer is awaited */
 	bool started;        /* RUN_START: said RC_OK, the exit is awaited */
@@ -276,6 +276,13 @@ void privc_free(struct privc *p) {
 /* --- requests --- */
 
 /* From then on the reader may answer and free q. */
+bool privc_lost(struct privc *p) {
+	pthread_mutex_lock(&p->lock);
+	const bool lost = p->lost;
+	pthread_mutex_unlock(&p->lock);
+	return lost;
+}
+
 static enum rc enter(struct privc *p, struct pending *q, uint64_t *seq, struct err *err) {
 	pthread_mutex_lock(&p->lock);
 	const bool lost = p->lost, full = p->count >= PRIVC_MAX_PENDING;

@@ -160,7 +160,7 @@ static bool same_serial(const struct entry *a, const struct entry *b) {
 }
 
 static void mark_serials(struct drives *ds) {
-	struct entry *sorted[DRIVES_MAX];
+	struct entry *sorted[DRIVES_MAX] = {0};
 	size_t n = 0;
 	for (size_t i = 0; i < ds->count; i++) {
 		if (ds->entries[i]->d.state != DRIVE_GONE)
