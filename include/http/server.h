@@ -27,15 +27,16 @@ struct http_config {
 	unsigned queue;           /* 256, then 503 with Retry-After */
 	unsigned max_connections; /* 1024 */
 	unsigned max_per_address; /* 0: no limit of its own */
-	unsigned idle_timeout_s;  /* of a connection */
+	unsigned idle_timeout_s;  /* of a connection; twice that is the most a request may take to
+				     come */
 	size_t header_bytes;      /* memory of a connection for headers */
 	unsigned max_streams;
-	unsigned cache_bytes_max; /* of all cached bodies */
+	unsigned cache_bytes_max; /* of all cached bodies; one takes at most an eighth */
 	bool gzip;
 	bool public_metrics;
 };
 
-/* accounts is borrowed. Nothing listens yet. */
+/* accounts and the texts of config are borrowed. Nothing listens yet. */
 struct http_server *http_server_new(
 	const struct http_config *config, struct accounts *accounts, struct err *err);
 /* Trees are tried in order of adding, by prefix; borrowed. */
@@ -46,7 +47,8 @@ enum rc must_check http_server_start(struct http_server *s, struct err *err);
 /* "http://127.0.0.1:8484" of the n-th listener with its real port; NULL past the end. */
 const char *http_server_url(struct http_server *s, unsigned n);
 bool http_server_ready(struct http_server *s);
-/* Refuses new connections, lets requests end, closes streams; at most deadline_ms. */
+/* Refuses new connections, closes streams, lets requests end; at most deadline_ms. A request
+ * that still waits for http_resume() then is answered 503; resuming it later is harmless. */
 void http_server_stop(struct http_server *s, int64_t deadline_ms);
 void http_server_free(struct http_server *s); /* NULL is fine */
 

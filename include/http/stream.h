@@ -16,6 +16,7 @@ struct http_channel;
 /* ring: messages kept for slow readers. heartbeat_ms: a comment line when nothing else came. */
 struct http_channel *http_channel_new(
 	unsigned ring, unsigned max_readers, int64_t heartbeat_ms, struct err *err);
+/* After the server that sends its streams has stopped. NULL is fine. */
 void http_channel_free(struct http_channel *c);
 /* Copies the message (a whole SSE block ending in an empty line) and wakes the readers. */
 void http_channel_publish(struct http_channel *c, const char *text, size_t len);

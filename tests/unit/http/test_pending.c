@@ -125,45 +125,43 @@ static void pending_holds_no_worker(void **state) {
 		expect(&waiting[i], 200);
 }
 
-/* Workers and queue full: refused at once, while the loop still answers what it can. */
+static void wait_refused(int64_t n) {
+	for (int i = 0; i < 20000 && metric_get(METRIC_HTTP_REFUSED) < n; i++)
+		nap();
+	assert_true(metric_get(METRIC_HTTP_REFUSED) >= n);
+}
+
+/* Two workers and a queue of four: of twelve requests at least five are refused at once (both
+ * loops may let one in at the same moment), while the loops still answer what they can. */
 static void full_queue_refuses(void **state) {
 	(void)state;
-	struct raw_conn busy[6];
+	enum { COUNT = 12 };
+	struct raw_conn c[COUNT];
 	struct raw_answer a = raw_once(live.url, "GET", "/t/things", AS_READER, NULL);
 	raw_answer_free(&a);
-	live.release = false;
-	live.blocked = 0;
 	int64_t refused = metric_get(METRIC_HTTP_REFUSED);
-	for (unsigned i = 0; i < 2; i++) {
-		send_get(&busy[i], "/t/block");
-		live_wait(&live.blocked, i + 1);
+	for (int i = 0; i < COUNT; i++) {
+		send_get(&c[i], "/t/block");
+		if (i < 2)
+			live_wait(&live.blocked, (unsigned)i + 1);
 	}
-	for (int i = 2; i < 6; i++)
-		send_get(&busy[i], "/t/block");
-	char value[512];
-	for (int i = 0; i < 20000 && metric_get(METRIC_HTTP_REFUSED) == refused; i++) {
-		a = raw_once(live.url, "GET", "/t/hello", "", NULL);
-		raw_answer_free(&a);
-		/* refused once the four above have reached the queue */
-		struct raw_conn c;
-		send_get(&c, "/t/fail?rc=none");
-		if (raw_fill(&c, 50)) {
-			a = raw_read(&c, false);
-			assert_int_equal(a.status, 503);
-			assert_string_equal(raw_header(&a, "Retry-After", value), "1");
-			raw_answer_free(&a);
-		}
-		raw_close(&c);
-	}
-	assert_true(metric_get(METRIC_HTTP_REFUSED) > refused);
+	wait_refused(refused + 5);
 	a = raw_once(live.url, "GET", "/t/things", AS_READER, NULL);
 	assert_int_equal(a.status, 200);
 	raw_answer_free(&a);
 	live.release = true;
-	for (int i = 0; i < 2; i++)
-		expect(&busy[i], 200);
-	for (int i = 2; i < 6; i++)
-		raw_close(&busy[i]);
+	int answered = 0;
+	for (int i = 0; i < COUNT; i++) {
+		char value[512];
+		a = raw_read(&c[i], false);
+		assert_true(a.status == 200 || a.status == 503);
+		if (a.status == 503)
+			assert_string_equal(raw_header(&a, "Retry-After", value), "1");
+		answered += a.status == 200;
+		raw_answer_free(&a);
+		raw_close(&c[i]);
+	}
+	assert_true(answered >= 6 && answered <= 7);
 }
 
 /* A connection that goes away while its request waits is found out afterwards. */
