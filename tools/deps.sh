@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs the Debian packages that are missing: `deps.sh run` what building and running needs,
-# `deps.sh test` also what the tests need.
+# `deps.sh test` also what the tests need, `deps.sh bench` what `make bench` needs.
 set -eu
 
 run_packages=(
@@ -17,15 +17,17 @@ test_packages=(
 	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
 	nvme-cli util-linux iproute2 jq
 )
+bench_packages=(gcc libmicrohttpd-dev python3 wrk)
 
 is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-wanted=("${run_packages[@]}")
-if [ "${1:-run}" = test ]; then
-	wanted+=("${test_packages[@]}")
-fi
+case ${1:-run} in
+test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
+bench) wanted=("${bench_packages[@]}") ;;
+*) wanted=("${run_packages[@]}") ;;
+esac
 missing=()
 for package in "${wanted[@]}"; do
 	is_installed "$package" || missing+=("$package")
