@@ -17,6 +17,9 @@ struct privc *privc_new(int sock, void (*lost)(void *arg), void *arg, struct err
 /* Closes the socket, which ends the helper and all its fios. NULL is fine. */
 void privc_free(struct privc *p);
 
+/* Whether the helper is gone for good. */
+bool privc_lost(struct privc *p);
+
 /* found for each drive, then done exactly once. */
 enum rc must_check privc_enumerate(struct privc *p,
 	void (*found)(void *arg, const struct priv_found *f),
