@@ -37,7 +37,7 @@ const struct config_key config_keys[] = {
 	{"settle", KEY_MS, AT(settle_ms), 0, DAY_MS, "2s", "TIME", "wait between a power state change and the load"},
 	{"rescan", KEY_MS, AT(rescan_ms), 0, DAY_MS, "30s", "TIME", "period of looking for drives; 0: only at the start"},
 	{"reconcile", KEY_MS, AT(reconcile_ms), 0, DAY_MS, "10s", "TIME", "period of reading power states back"},
-	{"health", KEY_MS, AT(health_ms), 0, DAY_MS, "60s", "TIME", "period of reading SMART data; 0: never"},
+	{"health", KEY_MS, AT(health_ms), 0, DAY_MS, "60s", "TIME", "period of reading SMART data and of looking at uses again; 0: never"},
 	{"meter", KEY_MS, AT(meter_ms), 100, DAY_MS, "10s", "TIME", "period of reading BMCs"},
 	{"drive-timeout", KEY_MS, AT(drive_timeout_ms), 100, HOUR_MS, "5s", "TIME", "how long a request waits for a drive"},
 	{"command-timeout", KEY_MS, AT(command_ms), 100, HOUR_MS, "4s", "TIME", "how long the helper waits before it calls a drive unresponsive"},

@@ -68,15 +68,22 @@ static bool is_in_use(const struct drive_detail *d) {
 	return false;
 }
 
+/* As far as setting states depends on it. */
+static bool same_power(const struct drive_detail *a, const struct drive_detail *b) {
+	if (a->power.count != b->power.count || a->apst_supported != b->apst_supported)
+		return false;
+	for (int i = 0; i < a->power.count; i++) {
+		const struct power_state *x = &a->power.states[i], *y = &b->power.states[i];
+		if (x->state != y->state || x->operational != y->operational ||
+			x->max_uw != y->max_uw)
+			return false;
+	}
+	return true;
+}
+
 /* The power state that was read before may have been lost with a reset. */
-static void take_detail(struct entry *e, struct todo *t) {
-	if (!e->detail)
-		e->detail = malloc(sizeof(*e->detail));
-	if (!e->detail)
-		return;
-	*e->detail = *t->detail;
-	e->d.power_state_count = t->detail->power.count;
-	e->d.in_use = is_in_use(t->detail);
+static void begin_anew(struct entry *e, struct todo *t) {
+	e->anew = false;
 	e->d.power_state = -1;
 	e->observed.power_state = -1;
 	t->news |= 1u << DRIVE_NEWS_IDENTIFIED;
@@ -84,7 +91,20 @@ static void take_detail(struct entry *e, struct todo *t) {
 		t->change = e->returned ? CHANGE_RETURNED : CHANGE_ADDED;
 	e->announced = true;
 	if (e->health_due_ms == INT64_MAX)
-		e->health_due_ms = work_first_health_ms(e->ds, e->d.id);
+		work_plan(e);
+}
+
+static void take_detail(struct entry *e, struct todo *t) {
+	const bool anew = e->anew || !e->detail || !same_power(e->detail, t->detail);
+	if (!e->detail)
+		e->detail = malloc(sizeof(*e->detail));
+	if (!e->detail)
+		return;
+	*e->detail = *t->detail;
+	e->d.power_state_count = t->detail->power.count;
+	e->d.in_use = is_in_use(t->detail);
+	if (anew)
+		begin_anew(e, t);
 }
 
 static int32_t to_int32(int64_t v) {

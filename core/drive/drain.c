@@ -42,7 +42,7 @@ static void do_todo(struct entry *e, struct todo *t) {
 	if (t->fn)
 		t->fn(t->arg, &t->reply);
 	bool is_new = true;
-	if (t->news & 1u << DRIVE_NEWS_IDENTIFIED)
+	if (t->detail)
 		is_new = record_seen(e);
 	if (t->change != CHANGE_NONE && (t->change != CHANGE_ADDED || is_new))
 		record_change(e, t);

@@ -17,36 +17,16 @@ static struct drive copy_of(struct entry *e) {
 
 /* --- seen --- */
 
-static enum rc read_record(
-	struct db *control, const char *id, struct drive_record *r, struct err *err) {
-	struct db_conn *c;
-	enum rc rc = db_read_begin(control, &c, err);
-	if (rc)
-		return rc;
-	rc = db_drive_get(c, id, r, err);
-	db_read_end(c);
-	return rc;
-}
+/* What the store knows about a drive. */
+struct seen {
+	struct entry *entry;
+	struct drive drive;
+	bool is_new, is_fresh;
+};
 
-static enum rc write_seen(struct db *control, const struct drive *d, struct err *err) {
-	struct drive_record r = {
-		.config_version = 1,
-		.first_seen_ms = clock_wall_ms(),
-		.last_seen_ms = clock_wall_ms(),
-	};
-	str_copy(r.id, sizeof(r.id), d->id);
-	str_copy(r.model, sizeof(r.model), d->model);
-	str_copy(r.serial, sizeof(r.serial), d->serial);
-	struct db_conn *c;
-	enum rc rc = db_write_begin(control, &c, err);
-	if (rc)
-		return rc;
-	rc = db_drive_seen(c, &r, err);
-	if (rc) {
-		db_write_abort(c);
-		return rc;
-	}
-	return db_write_commit(c, err);
+static bool is_fresh(int64_t at_ms) {
+	const int64_t age_ms = clock_wall_ms() - at_ms;
+	return age_ms >= 0 && age_ms < SEEN_MS;
 }
 
 static void take_labels(struct entry *e, const struct drive_record *r) {
@@ -59,18 +39,55 @@ static void take_labels(struct entry *e, const struct drive_record *r) {
 	pthread_rwlock_unlock(&e->ds->lock);
 }
 
-bool record_seen(struct entry *e) {
-	struct err err;
-	struct drive_record r = {0};
-	const struct drive d = copy_of(e);
-	const enum rc rc = read_record(e->ds->control, d.id, &r, &err);
+static enum rc look_up(struct seen *s, struct db_conn *c, struct err *err) {
+	struct drive_record r;
+	s->drive = copy_of(s->entry);
+	const enum rc rc = db_drive_get(c, s->drive.id, &r, err);
+	s->is_new = rc == RC_NOT_FOUND;
+	if (rc)
+		return s->is_new ? RC_OK : rc;
+	take_labels(s->entry, &r);
+	s->is_fresh = is_fresh(r.last_seen_ms);
+	return RC_OK;
+}
+
+static enum rc note(const struct seen *s, struct db_conn *c, struct err *err) {
+	struct drive_record r = {
+		.config_version = 1,
+		.first_seen_ms = clock_wall_ms(),
+		.last_seen_ms = clock_wall_ms(),
+	};
+	if (s->is_fresh)
+		return RC_OK;
+	str_copy(r.id, sizeof(r.id), s->drive.id);
+	str_copy(r.model, sizeof(r.model), s->drive.model);
+	str_copy(r.serial, sizeof(r.serial), s->drive.serial);
+	return db_drive_seen(c, &r, err);
+}
+
+static enum rc commit(struct db_conn *c, enum rc rc, struct err *err) {
 	if (!rc)
-		take_labels(e, &r);
-	const int64_t age_ms = clock_wall_ms() - r.last_seen_ms;
-	const bool fresh = !rc && age_ms >= 0 && age_ms < SEEN_MS;
-	if (!fresh && write_seen(e->ds->control, &d, &err))
+		return db_write_commit(c, err);
+	db_write_abort(c);
+	return rc;
+}
+
+bool record_seen(struct entry *e) {
+	struct seen s = {.entry = e};
+	struct err err;
+	struct db_conn *c;
+	if (is_fresh(e->recorded_ms))
+		return false;
+	enum rc rc = db_write_begin(e->ds->control, &c, &err);
+	if (!rc) {
+		rc = look_up(&s, c, &err);
+		rc = commit(c, rc ? rc : note(&s, c, &err), &err);
+	}
+	if (rc)
 		log_err(LOG_LEVEL_WARNING, "drives", "noting a drive", &err);
-	return rc == RC_NOT_FOUND;
+	else
+		e->recorded_ms = clock_wall_ms();
+	return s.is_new;
 }
 
 /* --- events --- */
@@ -82,27 +99,94 @@ static const enum event_type event_types[] = {
 	[CHANGE_STATE] = EVENT_DRIVE_STATE,
 };
 
-void record_change(struct entry *e, const struct todo *t) {
-	const struct drive d = copy_of(e);
-	struct buf data;
-	struct jsonw w;
+struct change_text {
 	char object[64];
-	snprintf(object, sizeof(object), "/drives/%s", d.id);
-	buf_init(&data, 1024);
-	jsonw_init(&w, &data);
+	struct buf data;
+};
+
+static void render(struct change_text *out, const struct drive *d, const struct todo *t) {
+	struct jsonw w;
+	snprintf(out->object, sizeof(out->object), "/drives/%s", d->id);
+	buf_init(&out->data, 1024);
+	jsonw_init(&w, &out->data);
 	jsonw_object(&w, NULL);
-	jsonw_str(&w, "drive", d.id);
-	jsonw_str(&w, "name", d.name);
-	jsonw_str(&w, "model", d.model);
-	jsonw_str(&w, "serial", d.serial);
+	jsonw_str(&w, "drive", d->id);
+	jsonw_str(&w, "name", d->name);
+	jsonw_str(&w, "model", d->model);
+	jsonw_str(&w, "serial", d->serial);
 	if (t->change == CHANGE_STATE) {
 		jsonw_str(&w, "from", drive_state_name(t->from_state));
 		jsonw_str(&w, "to", drive_state_name(t->to_state));
 		jsonw_str(&w, "reason", t->reply.err.msg);
 	}
 	jsonw_object_end(&w);
-	events_record(e->ds->events, event_types[t->change], &actor_system, object, buf_str(&data));
-	buf_release(&data);
+}
+
+void record_change(struct entry *e, const struct todo *t) {
+	const struct drive d = copy_of(e);
+	struct change_text text;
+	render(&text, &d, t);
+	events_record(e->ds->events, event_types[t->change], &actor_system, text.object,
+		buf_str(&text.data));
+	buf_release(&text.data);
+}
+
+static enum rc add_event(
+	struct drives *ds, const struct drive *d, struct db_conn *c, struct err *err) {
+	static const struct todo added = {.change = CHANGE_ADDED};
+	struct change_text text;
+	render(&text, d, &added);
+	const enum rc rc = events_add(ds->events, c, EVENT_DRIVE_ADDED, &actor_system, text.object,
+		buf_str(&text.data), err);
+	buf_release(&text.data);
+	return rc;
+}
+
+/* --- the first scan --- */
+
+struct found {
+	size_t count;
+	struct seen all[DRIVES_MAX];
+};
+
+static void collect(struct drives *ds, struct found *out) {
+	pthread_rwlock_rdlock(&ds->lock);
+	for (out->count = 0; out->count < ds->count; out->count++)
+		out->all[out->count].entry = ds->entries[out->count];
+	pthread_rwlock_unlock(&ds->lock);
+}
+
+/* Looks everything up first: labels are known even when nothing can be written. */
+static enum rc note_all(struct drives *ds, struct found *f, struct db_conn *c, struct err *err) {
+	enum rc rc = RC_OK;
+	for (size_t i = 0; i < f->count && !rc; i++)
+		rc = look_up(&f->all[i], c, err);
+	for (size_t i = 0; i < f->count && !rc; i++) {
+		rc = note(&f->all[i], c, err);
+		if (!rc && f->all[i].is_new)
+			rc = add_event(ds, &f->all[i].drive, c, err);
+	}
+	return commit(c, rc, err);
+}
+
+void record_found(struct drives *ds) {
+	struct err err;
+	struct db_conn *c;
+	auto_free struct found *f = calloc(1, sizeof(*f));
+	enum rc rc = f ? db_write_begin(ds->control, &c, &err)
+		       : err_set(&err, RC_NOMEM, "out of memory");
+	if (!rc) {
+		collect(ds, f);
+		rc = note_all(ds, f, c, &err);
+	}
+	if (rc) {
+		/* Each drive is noted by itself then, once it was identified. */
+		log_err(LOG_LEVEL_WARNING, "drives", "noting the drives found", &err);
+		return;
+	}
+	for (size_t i = 0; i < f->count; i++)
+		f->all[i].entry->recorded_ms = clock_wall_ms();
+	events_publish(ds->events);
 }
 
 /* --- samples --- */

@@ -130,12 +130,13 @@ static bool is_drained(const struct drives *ds) {
 #define FIRST_SCAN_MS 30000
 
 enum rc drives_start(struct drives *ds, struct err *err) {
-	pthread_rwlock_wrlock(&ds->lock);
-	ds->started = true;
-	pthread_rwlock_unlock(&ds->lock);
 	scan_all(ds);
 	if (!wait_until(ds, scan_is_idle, FIRST_SCAN_MS))
 		log_warning("drives", "the first scan takes long, going on without it");
+	record_found(ds);
+	pthread_rwlock_wrlock(&ds->lock);
+	ds->started = true;
+	pthread_rwlock_unlock(&ds->lock);
 	return work_start(ds, err);
 }
 
@@ -212,7 +213,7 @@ static struct entry *entry_new(struct drives *ds, const char *id) {
 	e->d.config_version = 1;
 	e->d.observed_version = (uint32_t)(clock_wall_ms() / 1000);
 	e->observed = (struct drive_observed){.at_ms = NONE, .power_state = -1};
-	e->health_due_ms = INT64_MAX;
+	e->health_due_ms = e->identify_due_ms = INT64_MAX;
 	return e;
 }
 

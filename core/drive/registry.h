@@ -4,8 +4,8 @@
  * Locks: `lock` guards the entries and all in them, the commands' lists, the sources' scan state
  * and the counters. It is never held while a target, a watcher, a completion, the store or the
  * energy engine is called. `progress_lock` goes with the condition that waiters for progress sleep
- * on; order: progress_lock before lock. `version` is atomic. An entry's `series` belong to its
- * drain, of which there is one at a time.
+ * on; order: progress_lock before lock. `version` is atomic. What an entry calls its drain's own
+ * belongs to that, of which there is one at a time.
  */
 #ifndef DRIVEWATT_CORE_DRIVE_REGISTRY_H
 #define DRIVEWATT_CORE_DRIVE_REGISTRY_H
@@ -63,14 +63,17 @@ struct entry {
 	uint8_t found_state; /* enum drive_state that that scan saw */
 	bool want_identify;  /* and not asked yet */
 	bool identifying;
+	bool anew;      /* it came, or was reset: its power state must be read again */
 	bool settled;   /* identified, or that failed, or it cannot be asked now */
 	bool announced; /* as added or returned, since it came */
 	bool returned;  /* it had gone in this life */
 	unsigned waiters;
 	unsigned commands;
-	int64_t health_due_ms; /* monotonic; INT64_MAX not wanted */
+	int64_t health_due_ms, identify_due_ms; /* monotonic; INT64_MAX not wanted */
 	struct todo *first_todo, *last_todo;
 	bool draining;
+	/* The drain's own. */
+	int64_t recorded_ms;             /* wall; its row in the store was up to date; 0 never */
 	int64_t series[QUANTITY_COUNT_]; /* ids; 0 not asked for yet */
 };
 
@@ -162,9 +165,12 @@ void todo_free(struct todo *t);
 
 /* --- record.c: what a drain writes; not under lock --- */
 
-/* Notes in the store that the drive is here and takes its labels from there. True when it had
- * never been seen before. */
+/* Notes in the store that the drive is here, once an hour, and takes its labels from there. True
+ * when it had never been seen before. */
 bool record_seen(struct entry *e);
+/* Does so at the start, before there is any drain, for all that the first scan found: in one
+ * transaction, with the events of those that had never been seen. */
+void record_found(struct drives *ds);
 void record_change(struct entry *e, const struct todo *t);
 void record_health(struct entry *e, const struct drive_health *h);
 
@@ -174,7 +180,8 @@ enum rc must_check work_start(struct drives *ds, struct err *err);
 void work_stop(struct drives *ds);
 /* Has the work done soon instead of at the next tick. */
 void work_kick(struct drives *ds);
-/* First time for a drive's SMART reading. */
-int64_t work_first_health_ms(const struct drives *ds, const char *id);
+/* Begins a drive's periodic SMART readings, and a period later the periodic identification, which
+ * shows new uses and namespaces. Under lock. */
+void work_plan(struct entry *e);
 
 #endif

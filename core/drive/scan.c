@@ -84,7 +84,9 @@ static void take_found_state(struct entry *e, uint8_t found) {
 static void refresh(struct entry *e, const struct drive_found *f) {
 	const struct drive before = e->d;
 	const bool live = f->drive.state == DRIVE_LIVE;
-	e->want_identify = live && (e->want_identify || must_identify(e, f));
+	const bool anew = must_identify(e, f);
+	e->anew = e->anew || anew;
+	e->want_identify = live && (e->want_identify || anew);
 	if (!live || e->d.state == DRIVE_GONE)
 		e->settled = !live;
 	copy_identity(&e->d, &f->drive);
@@ -116,7 +118,7 @@ static void leave(struct entry *e) {
 	e->want_identify = false;
 	e->announced = false;
 	e->returned = true;
-	e->health_due_ms = INT64_MAX;
+	e->health_due_ms = e->identify_due_ms = INT64_MAX;
 	registry_touch(e);
 }
 

@@ -10,7 +10,7 @@
 
 #define TICK_MIN_MS 10
 #define TICK_MAX_MS 250
-#define BATCH 64 /* drives asked for their health in one tick */
+#define BATCH 64 /* drives asked for the same thing in one tick */
 #define FIRST_HEALTH_MS 5000
 
 struct ids {
@@ -26,11 +26,19 @@ static bool wants_identify(struct entry *e, int64_t now_ms unused_arg) {
 	return true;
 }
 
-static bool wants_health(struct entry *e, int64_t now_ms) {
-	if (e->health_due_ms > now_ms || e->d.state != DRIVE_LIVE || e->commands)
+static bool is_due(const struct entry *e, int64_t *due_ms, int64_t now_ms) {
+	if (*due_ms > now_ms || e->d.state != DRIVE_LIVE || e->commands)
 		return false;
-	e->health_due_ms = now_ms + e->ds->config.health_ms;
+	*due_ms = now_ms + e->ds->config.health_ms;
 	return true;
+}
+
+static bool wants_health(struct entry *e, int64_t now_ms) {
+	return is_due(e, &e->health_due_ms, now_ms);
+}
+
+static bool wants_refresh(struct entry *e, int64_t now_ms) {
+	return is_due(e, &e->identify_due_ms, now_ms);
 }
 
 static void collect(struct drives *ds, bool (*wants)(struct entry *e, int64_t now_ms), size_t max,
@@ -80,6 +88,8 @@ static void work(void *arg) {
 		ask(ds, ids, DRIVE_IDENTIFY);
 		collect(ds, wants_health, BATCH, ids);
 		ask(ds, ids, DRIVE_SMART);
+		collect(ds, wants_refresh, BATCH, ids);
+		ask(ds, ids, DRIVE_IDENTIFY);
 	}
 	free(ids);
 	finish(ds);
@@ -87,7 +97,7 @@ static void work(void *arg) {
 
 void work_kick(struct drives *ds) {
 	pthread_rwlock_wrlock(&ds->lock);
-	const bool mine = !ds->working && !ds->stopping;
+	const bool mine = ds->started && !ds->working && !ds->stopping;
 	ds->working = ds->working || mine;
 	pthread_rwlock_unlock(&ds->lock);
 	if (mine && !pool_submit(ds->jobs, work, ds))
@@ -126,15 +136,16 @@ static int64_t tick_ms(const struct drives_config *c) {
 	return ms > TICK_MAX_MS ? TICK_MAX_MS : ms;
 }
 
-int64_t work_first_health_ms(const struct drives *ds, const char *id) {
-	if (!ds->config.health_ms)
-		return INT64_MAX;
+void work_plan(struct entry *e) {
+	const int64_t period_ms = e->ds->config.health_ms;
+	if (!period_ms)
+		return;
 	/* An id is as good as random: it spreads the readings. */
 	uint32_t spread;
-	memcpy(&spread, id, sizeof(spread));
-	const int64_t within_ms =
-		ds->config.health_ms < FIRST_HEALTH_MS ? ds->config.health_ms : FIRST_HEALTH_MS;
-	return clock_mono_ms() + spread % within_ms;
+	memcpy(&spread, e->d.id, sizeof(spread));
+	e->health_due_ms = clock_mono_ms() +
+		spread % (period_ms < FIRST_HEALTH_MS ? period_ms : FIRST_HEALTH_MS);
+	e->identify_due_ms = e->health_due_ms + period_ms;
 }
 
 enum rc work_start(struct drives *ds, struct err *err) {

@@ -59,7 +59,8 @@ struct drives;
 
 struct drives_config {
 	int64_t timeout_ms; /* of one operation, as the waiters see it */
-	int64_t health_ms;  /* period of SMART readings; 0 never by itself */
+	int64_t health_ms;  /* period of SMART readings, and of looking at uses and namespaces
+			       again; 0 never by itself */
 	int64_t rescan_ms;  /* period of scans; 0 never by itself */
 	const char *host_id;
 };

@@ -235,6 +235,13 @@ def mounted(service, bed):
     bed.run("umount", "/dev/shm/drivewatt-bed-mount")
     bed.run("rmdir", "/dev/shm/drivewatt-bed-mount")
     bed.run("wipefs", "-qa", "/dev/nvme2n1")
+    wait_until(lambda: not drive.now()["in_use"], what="the drive is seen free again")
+
+
+def test_a_mount_shows_by_itself(mounted):
+    wait_until(lambda: mounted.now()["in_use"], what="the mount is seen")
+    (namespace,) = mounted.now()["namespaces"]
+    assert "nvme2n1 mounted on /dev/shm/drivewatt-bed-mount" in [use["detail"] for use in namespace["used_by"]]
 
 
 def test_a_mounted_drive_is_not_written_to(mounted):

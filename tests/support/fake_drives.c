@@ -281,6 +281,16 @@ void fake_drive_set_temperature(struct fake_drives *f, int n, int64_t mc, int64_
 	});
 }
 
+void fake_drive_set_namespaces(struct fake_drives *f, int n, int count, bool mounted) {
+	WITH_DRIVE(f, n, d, {
+		d->detail.namespace_count = (uint8_t)count;
+		for (int i = 0; i < count; i++)
+			d->detail.namespaces[i].nsid = (uint32_t)i + 1;
+		d->detail.namespaces[0].use_count = mounted;
+		d->detail.namespaces[0].uses[0].kind = USE_MOUNT;
+	});
+}
+
 int fake_drive_asked(struct fake_drives *f, int n, enum drive_verb verb) {
 	int count;
 	WITH_DRIVE(f, n, d, count = d->asked[verb]);

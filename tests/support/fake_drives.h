@@ -31,6 +31,8 @@ void fake_drive_hang(struct fake_drives *f, int n, bool hang);
 void fake_drive_refuse(struct fake_drives *f, int n, int state, enum rc rc, uint16_t status);
 void fake_drive_set_apst(struct fake_drives *f, int n, bool apst);
 void fake_drive_set_temperature(struct fake_drives *f, int n, int64_t mc, int64_t power_mw);
+/* Namespaces 1 … count, the first of them with a mount in use when asked for. */
+void fake_drive_set_namespaces(struct fake_drives *f, int n, int count, bool mounted);
 /* How many questions of this kind it has been asked. */
 int fake_drive_asked(struct fake_drives *f, int n, enum drive_verb verb);
 /* rc of the scans from now on. */

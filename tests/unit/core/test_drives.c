@@ -545,6 +545,106 @@ static void health_is_read_by_itself_and_becomes_samples(void **state) {
 	assert_int_equal(energy_find(f->energy, HOST, id, QUANTITY_POWER, &s, &err), RC_OK);
 }
 
+/* With an own period of readings. */
+static void start_reading(struct fixture *f, int64_t health_ms) {
+	const struct drives_config config = {
+		.timeout_ms = LONG_MS, .health_ms = health_ms, .host_id = HOST};
+	struct err err;
+	open_drives(f, &config);
+	assert_int_equal(drives_start(f->drives, &err), RC_OK);
+	assert_true(drives_settled(f->drives, LONG_MS));
+}
+
+struct namespaces_wish {
+	struct fixture *f;
+	const char *id;
+	int count;
+	bool in_use;
+};
+
+static bool has_namespaces(void *arg) {
+	const struct namespaces_wish *w = arg;
+	struct drive_detail detail;
+	struct drive d;
+	struct err err;
+	assert_int_equal(drives_get(w->f->drives, w->id, &d, NULL, &detail, &err), RC_OK);
+	return detail.namespace_count == w->count && d.in_use == w->in_use;
+}
+
+static void uses_and_namespaces_are_looked_at_again(void **state) {
+	struct fixture *f = *state;
+	char id[DRIVE_ID_SIZE];
+	const int n = fake_drive_add(f->fake, "S1");
+	fake_drive_set_namespaces(f->fake, n, 1, false);
+	start_reading(f, 20);
+	fake_drive_id(f->drives, "S1", id);
+	assert_int_equal(answer_of(ask(f, id, DRIVE_POWER_SET, 2)).power_state, 2);
+	fake_drive_set_namespaces(f->fake, n, 2, true);
+	assert_true(eventually(has_namespaces, &(struct namespaces_wish){f, id, 2, true}));
+	fake_drive_set_namespaces(f->fake, n, 1, false);
+	assert_true(eventually(has_namespaces, &(struct namespaces_wish){f, id, 1, false}));
+	/* A look is no reset: what was read stays, and nobody is told of a new drive. */
+	assert_int_equal(get(f, id).power_state, 2);
+	stop(f);
+	struct news_wish again = {f, DRIVE_NEWS_IDENTIFIED, 2};
+	assert_false(has_news(&again));
+}
+
+static void other_power_states_are_news(void **state) {
+	struct fixture *f = *state;
+	const int n = fake_drive_add(f->fake, "S1");
+	start_reading(f, 20);
+	fake_drive_set_apst(f->fake, n, true);
+	wait_for_news(f, DRIVE_NEWS_IDENTIFIED, 2);
+}
+
+static void without_a_period_nobody_is_asked_again(void **state) {
+	struct fixture *f = *state;
+	const int n = fake_drive_add(f->fake, "S1");
+	char id[DRIVE_ID_SIZE];
+	start_reading(f, 0);
+	fake_drive_id(f->drives, "S1", id);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(answer_of(ask(f, id, DRIVE_POWER_GET, -1)).rc, RC_OK);
+	assert_int_equal(fake_drive_asked(f->fake, n, DRIVE_IDENTIFY), 1);
+}
+
+static void what_the_first_scan_finds_is_one_transaction(void **state) {
+	struct fixture *f = *state;
+	const struct drives_config config = {.timeout_ms = LONG_MS, .host_id = HOST};
+	struct db_status before, after;
+	char serial[16];
+	struct err err;
+	for (int i = 0; i < FAKE_MAX_DRIVES; i++) {
+		snprintf(serial, sizeof(serial), "S%d", i);
+		fake_drive_add(f->fake, serial);
+	}
+	open_drives(f, &config);
+	db_status_get(f->control->db, &before);
+	assert_int_equal(drives_start(f->drives, &err), RC_OK);
+	assert_true(drives_settled(f->drives, LONG_MS));
+	wait_for_news(f, DRIVE_NEWS_IDENTIFIED, FAKE_MAX_DRIVES);
+	stop(f);
+	db_status_get(f->control->db, &after);
+	assert_int_equal(after.commits, before.commits + 1);
+	assert_int_equal(count_events(f, EVENT_DRIVE_ADDED), FAKE_MAX_DRIVES);
+}
+
+static void a_first_scan_that_could_not_be_noted_is_noted_later(void **state) {
+	struct fixture *f = *state;
+	const struct drives_config config = {.timeout_ms = LONG_MS, .host_id = HOST};
+	struct err err;
+	const int n = fake_drive_add(f->fake, "S1");
+	fake_drive_hang(f->fake, n, true);
+	open_drives(f, &config);
+	db_fail_nth(f->control->db, 1, RC_NO_SPACE);
+	assert_int_equal(drives_start(f->drives, &err), RC_OK);
+	db_fail_nth(f->control->db, 0, RC_OK);
+	assert_int_equal(count_events(f, EVENT_DRIVE_ADDED), 0);
+	fake_drive_hang(f->fake, n, false);
+	wait_for_events(f, EVENT_DRIVE_ADDED, 1);
+}
+
 static void labels_stay_and_know_their_version(void **state) {
 	struct fixture *f = *state;
 	char id[DRIVE_ID_SIZE], labels[512];
@@ -669,6 +769,11 @@ int main(void) {
 		TEST(a_refusal_is_an_answer),
 		TEST(a_full_queue_is_told_at_once),
 		TEST(health_is_read_by_itself_and_becomes_samples),
+		TEST(uses_and_namespaces_are_looked_at_again),
+		TEST(other_power_states_are_news),
+		TEST(without_a_period_nobody_is_asked_again),
+		TEST(what_the_first_scan_finds_is_one_transaction),
+		TEST(a_first_scan_that_could_not_be_noted_is_noted_later),
 		TEST(labels_stay_and_know_their_version),
 		TEST(lists_ascend_and_can_be_taken_up_again),
 		TEST(nobody_knows_an_unknown_drive),
