@@ -87,11 +87,12 @@ static struct run_job *find(const struct bench *b, const char *id) {
 	return NULL;
 }
 
-bool bench_holds(struct bench *b, const char *space) {
+bool bench_holds(struct bench *b, const char *space, const char *run_id) {
 	bool held = false;
 	pthread_mutex_lock(&b->lock);
 	for (const struct run_job *j = b->first; j; j = j->next) {
-		for (unsigned i = 0; j->taken && i < j->drive_count; i++)
+		const bool is_other = j->taken && strcmp(j->id, run_id) != 0;
+		for (unsigned i = 0; is_other && i < j->drive_count; i++)
 			held |= strcmp(j->drives[i].space, space) == 0;
 	}
 	pthread_mutex_unlock(&b->lock);
@@ -273,6 +274,13 @@ static enum rc enqueue(
 	return rc;
 }
 
+/* What was in use may be so no more: a second try finds out. */
+static void look_again(struct bench *b, const struct run_spec *s) {
+	for (unsigned i = 0; i < s->drive_count; i++)
+		(void)!drives_submit(
+			b->drives, s->drives[i], DRIVE_IDENTIFY, -1, true, NULL, NULL, NULL);
+}
+
 enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_spec *spec,
 	struct run *out, struct err *err) {
 	enum rc rc = interlock_check_spec(spec, err);
@@ -282,6 +290,8 @@ enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_
 	if (!j)
 		return RC_NOMEM;
 	rc = interlock_check(b, j, err);
+	if (rc == RC_CONFLICT)
+		look_again(b, spec);
 	if (!rc)
 		rc = enqueue(b, j, who, err);
 	if (!rc)

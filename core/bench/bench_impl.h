@@ -29,7 +29,8 @@ struct run_drive {
 
 enum run_wish { WISH_NONE, WISH_CANCEL, WISH_STOP };
 
-struct run_lease {
+/* What a run waits for from one of its drives. */
+struct run_ask {
 	struct run_job *job;
 	unsigned drive;
 };
@@ -45,7 +46,7 @@ struct run_job {
 	struct run_spec spec;
 	unsigned drive_count;
 	struct run_drive *drives; /* owned */
-	struct run_lease leases[RUN_MAX_DRIVES];
+	struct run_ask asks[RUN_MAX_DRIVES];
 
 	atomic_uint refs;
 	pthread_mutex_t lock; /* all below */
@@ -53,8 +54,8 @@ struct run_job {
 	struct run run; /* as stored, with live progress */
 	enum run_wish wish;
 	char cancelled_by[65];
-	unsigned leases_wanted, leases_done;
-	struct err lease_err; /* the first that went wrong */
+	unsigned asked, answered; /* drives, in the step at hand */
+	struct err ask_err;       /* the first that went wrong */
 	bool has_started, has_exited;
 	struct priv_run_started started;
 	int dir_fd;
@@ -94,15 +95,26 @@ enum run_wish run_job_wished(struct run_job *j);
 bool run_job_wait(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms);
 /* Likewise, whatever is wished. */
 bool run_job_await(struct run_job *j, bool (*ready)(const struct run_job *j), int64_t timeout_ms);
+/* Fills err: somebody wished the run to end. */
+enum rc run_job_wished_away(struct err *err);
 void run_job_copy(struct run_job *j, struct run *out);
+/* A question to all drives: run_job_ask_begin, then run_job_answer for each of `asked` from
+ * whatever thread, which gives a reference back; run_job_ask_end waits for them, a wish, the first
+ * error or RUN_ASK_MS. */
+#define RUN_ASK_MS 30000
+void run_job_ask_begin(struct run_job *j, unsigned asked);
+void run_job_answer(struct run_job *j, enum rc rc, const struct err *err);
+enum rc must_check run_job_ask_end(struct run_job *j, const char *what, struct err *err);
 
 /* interlock.c: everything that can be checked at the submit: the request alone, then with the
  * drives, which fills j->drives. */
 enum rc must_check interlock_check_spec(const struct run_spec *s, struct err *err);
 enum rc must_check interlock_check(struct bench *b, struct run_job *j, struct err *err);
+/* The same when its turn has come, with what the drives are now; changes nothing in j. */
+enum rc must_check interlock_check_again(struct bench *b, const struct run_job *j, struct err *err);
 bool run_jobs_collide(const struct run_job *a, const struct run_job *b);
-/* bench.c: is one of the job's namespaces in the hands of a run that is active now? */
-bool bench_holds(struct bench *b, const char *space);
+/* bench.c: is the namespace in the hands of a run other than `run_id` that is active now? */
+bool bench_holds(struct bench *b, const char *space, const char *run_id);
 
 /* store.c: moves in one transaction with their event; j->run follows what is stored. */
 struct run_documents {

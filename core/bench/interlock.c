@@ -179,8 +179,9 @@ static enum rc check_read(struct bench *b, const struct run_spec *s, const struc
 }
 
 /* While a run of ours holds the namespace, the kernel refuses an exclusive open to all others. */
-static void forget_own_use(struct bench *b, const struct run_drive *d, struct drive_namespace *ns) {
-	if (!bench_holds(b, d->space))
+static void forget_own_use(struct bench *b, const struct run_job *j, const struct run_drive *d,
+	struct drive_namespace *ns) {
+	if (!bench_holds(b, d->space, j->id))
 		return;
 	for (unsigned k = 0; k < ns->use_count; k++) {
 		if (ns->uses[k].kind == USE_OPEN)
@@ -188,12 +189,14 @@ static void forget_own_use(struct bench *b, const struct run_drive *d, struct dr
 	}
 }
 
-static enum rc check_consent(struct bench *b, const struct run_spec *s, unsigned i,
-	const struct run_drive *d, struct drive_detail *detail, struct err *err) {
+static enum rc check_consent(struct bench *b, const struct run_job *j, unsigned i,
+	struct drive_detail *detail, struct err *err) {
+	const struct run_spec *s = &j->spec;
+	const struct run_drive *d = &j->drives[i];
 	if (d->drive.kind == DRIVE_SIMULATED || s->workload.pattern == PATTERN_IDLE)
 		return RC_OK;
 	struct drive_namespace *ns = first_namespace(detail);
-	forget_own_use(b, d, ns);
+	forget_own_use(b, j, d, ns);
 	return workload_pattern_writes((enum workload_pattern)s->workload.pattern)
 		? check_write(b, s, d, i, ns, err)
 		: check_read(b, s, d, i, ns, err);
@@ -237,7 +240,7 @@ enum rc interlock_check(struct bench *b, struct run_job *j, struct err *err) {
 	for (unsigned i = 0; i < j->drive_count && !rc; i++) {
 		rc = take_drive(b, s, i, detail, &j->drives[i], err);
 		if (!rc)
-			rc = check_consent(b, s, i, &j->drives[i], detail, err);
+			rc = check_consent(b, j, i, detail, err);
 	}
 	if (!rc)
 		rc = check_listed(
@@ -246,6 +249,16 @@ enum rc interlock_check(struct bench *b, struct run_job *j, struct err *err) {
 		rc = check_listed(
 			j, "/confirm_in_use", s->confirm_in_use, s->confirm_in_use_count, err);
 	return rc ? rc : check_as_a_set(j, err);
+}
+
+enum rc interlock_check_again(struct bench *b, const struct run_job *j, struct err *err) {
+	struct run_job *now = run_job_new(&j->spec, err);
+	if (!now)
+		return RC_NOMEM;
+	str_copy(now->id, sizeof(now->id), j->id);
+	const enum rc rc = interlock_check(b, now, err);
+	run_job_unref(now);
+	return rc;
 }
 
 bool run_jobs_collide(const struct run_job *a, const struct run_job *b) {

@@ -16,7 +16,7 @@ struct run_job *run_job_new(const struct run_spec *spec, struct err *err) {
 	j->spec = *spec;
 	j->drive_count = spec->drive_count;
 	for (unsigned i = 0; i < RUN_MAX_DRIVES; i++)
-		j->leases[i] = (struct run_lease){j, i};
+		j->asks[i] = (struct run_ask){j, i};
 	atomic_init(&j->refs, 1);
 	pthread_mutex_init(&j->lock, NULL);
 	cond_init(&j->changed);
@@ -90,4 +90,46 @@ void run_job_copy(struct run_job *j, struct run *out) {
 	pthread_mutex_lock(&j->lock);
 	*out = j->run;
 	pthread_mutex_unlock(&j->lock);
+}
+
+/* --- questions to the drives --- */
+
+void run_job_ask_begin(struct run_job *j, unsigned asked) {
+	pthread_mutex_lock(&j->lock);
+	j->asked = asked;
+	j->answered = 0;
+	pthread_mutex_unlock(&j->lock);
+}
+
+void run_job_answer(struct run_job *j, enum rc rc, const struct err *err) {
+	pthread_mutex_lock(&j->lock);
+	j->answered++;
+	if (rc && !j->ask_err.rc)
+		j->ask_err = *err;
+	pthread_cond_broadcast(&j->changed);
+	pthread_mutex_unlock(&j->lock);
+	run_job_unref(j);
+}
+
+static bool is_answered(const struct run_job *j) {
+	return j->ask_err.rc || j->answered == j->asked;
+}
+
+enum rc run_job_wished_away(struct err *err) {
+	return err_set(err, RC_CANCELLED, "cancelled");
+}
+
+enum rc run_job_ask_end(struct run_job *j, const char *what, struct err *err) {
+	const bool happened = run_job_wait(j, is_answered, RUN_ASK_MS);
+	if (run_job_wished(j) != WISH_NONE)
+		return run_job_wished_away(err);
+	if (!happened)
+		return err_set(
+			err, RC_TIMEOUT, "not all drives %s within %d s", what, RUN_ASK_MS / 1000);
+	pthread_mutex_lock(&j->lock);
+	const enum rc rc = j->ask_err.rc;
+	if (rc)
+		*err = j->ask_err;
+	pthread_mutex_unlock(&j->lock);
+	return rc;
 }

@@ -33,10 +33,6 @@ static void end_release(struct run_end *end) {
 	buf_release(&end->fio);
 }
 
-enum rc run_wished_away(struct err *err) {
-	return err_set(err, RC_CANCELLED, "cancelled");
-}
-
 int64_t run_load_ms(const struct run_job *j) {
 	return ((int64_t)j->spec.ramp_s + j->spec.runtime_s) * 1000;
 }
@@ -47,12 +43,16 @@ static bool is_simulated(const struct run_job *j) {
 
 static enum rc prepare(struct bench *b, struct run_job *j, struct err *err) {
 	if (run_job_wished(j) != WISH_NONE)
-		return run_wished_away(err);
+		return run_job_wished_away(err);
 	enum rc rc = run_store_state(b, j, RUN_PREPARING, "", NULL, err);
+	if (!rc)
+		rc = run_identify_all(b, j, err);
+	if (!rc)
+		rc = interlock_check_again(b, j, err);
 	if (!rc)
 		rc = run_lease_all(b, j, err);
 	if (!rc && run_job_wait(j, NULL, b->config.settle_ms))
-		rc = run_wished_away(err);
+		rc = run_job_wished_away(err);
 	return rc;
 }
 

@@ -12,10 +12,10 @@ struct run_end {
 	struct buf result, series, fio; /* empty: none */
 };
 
-/* Fills err: somebody wished the run to end. */
-enum rc run_wished_away(struct err *err);
 int64_t run_load_ms(const struct run_job *j);
 
+/* identify.c: has all drives say anew who they are and what uses them. */
+enum rc must_check run_identify_all(struct bench *b, struct run_job *j, struct err *err);
 /* lease.c: returns when all drives have been read back in their state. */
 enum rc must_check run_lease_all(struct bench *b, struct run_job *j, struct err *err);
 

@@ -1,6 +1,8 @@
 /*
  * Benchmark runs: queued, one a namespace at a time, carried out by a bounded pool of workers,
- * each of which takes one run through prepare, load, result and restore in straight code.
+ * each of which takes one run through prepare, load, result and restore in straight code. What
+ * uses the drives is checked three times: at the submit by what is known, when the run's turn has
+ * come by a fresh look, and by the helper with the devices open.
  *
  * A run of the idle workload that covers all drives of the host while no other run is active, and
  * whose meter gave enough readings, becomes the host's baseline idle_with_drives.

@@ -44,6 +44,10 @@ struct world {
 	struct drive drives[FAKE_DRIVES];
 	struct drive_detail *details[FAKE_DRIVES];
 
+	enum rc identify_rc;
+	unsigned identified;
+	const struct drive_use *appears; /* on every drive that is looked at; NULL nothing */
+
 	enum fake_lease lease;
 	unsigned leases, lease_ends;
 	power_fn *late; /* the last silent drive's answer, which comes when all is over */
@@ -96,6 +100,27 @@ void drives_each(struct drives *ds unused_arg, const char *after unused_arg,
 	bool (*visit)(void *arg, const struct drive *d, const char *labels), void *arg) {
 	for (unsigned i = 0; i < world.drive_count && visit(arg, &world.drives[i], ""); i++)
 		;
+}
+
+/* Answers at once, in the caller's thread. */
+enum rc drives_submit(struct drives *ds unused_arg, const char *id, enum drive_verb verb,
+	int power_state unused_arg, bool internal, drive_reply_fn *fn, void *arg,
+	struct err *err unused_arg) {
+	struct drive_reply r = {.rc = world.identify_rc, .power_state = -1};
+	assert_int_equal(verb, DRIVE_IDENTIFY);
+	assert_true(internal);
+	pthread_mutex_lock(&world.lock);
+	world.identified++;
+	struct drive_namespace *ns = world.details[find_drive(id)]->namespaces;
+	if (world.appears)
+		ns->uses[ns->use_count++] = *world.appears;
+	pthread_cond_broadcast(&world.changed);
+	pthread_mutex_unlock(&world.lock);
+	if (r.rc)
+		err_set(&r.err, r.rc, "the drive has not answered");
+	if (fn)
+		fn(arg, &r);
+	return RC_OK;
 }
 
 /* --- power -------------------------------------------------------------------------------------

@@ -301,6 +301,34 @@ static void the_helpers_refusal_fails_the_run(void **state unused_arg) {
 	expect_end(r.id, RUN_FAILED, "sda1 mounted on /");
 }
 
+static const struct drive_use appearing[] = {
+	{USE_MOUNT, "nvme0n1p2 mounted on /srv"},
+	{USE_OPEN, "somebody has it open"},
+};
+
+static void what_appears_while_a_run_waits_fails_it(void **state unused_arg) {
+	for (size_t i = 0; i < array_len(appearing); i++) {
+		struct run_spec s = one_drive(i ? "driveB" : "driveA");
+		s.power_state = 1;
+		struct run r;
+		world.appears = &appearing[i];
+		submit(&s, &r);
+		expect_end(r.id, RUN_FAILED, appearing[i].detail);
+		assert_int_equal(world.identified, i + 1);
+		assert_int_equal(world.leases, 0);
+		assert_int_equal(world.run_count, 0);
+	}
+}
+
+static void a_drive_that_cannot_be_looked_at_fails_the_run(void **state unused_arg) {
+	world.identify_rc = RC_TIMEOUT;
+	struct run_spec s = one_drive("driveA");
+	struct run r;
+	submit(&s, &r);
+	expect_end(r.id, RUN_FAILED, "cannot be looked at: the drive has not answered");
+	assert_int_equal(world.run_count, 0);
+}
+
 static void a_killed_fio_fails_the_run(void **state unused_arg) {
 	struct run_spec s = both_drives();
 	struct run r;
@@ -594,6 +622,8 @@ int main(void) {
 		TEST(a_slow_meter_gives_reasons_instead_of_figures),
 		TEST(a_drive_that_does_not_obey_fails_the_run),
 		TEST(the_helpers_refusal_fails_the_run),
+		TEST(what_appears_while_a_run_waits_fails_it),
+		TEST(a_drive_that_cannot_be_looked_at_fails_the_run),
 		TEST(a_killed_fio_fails_the_run),
 		TEST(no_output_leaves_no_result),
 		TEST(a_running_run_can_be_cancelled),

@@ -191,6 +191,8 @@ static void reading_what_is_in_use_wants_the_servers_permission(void **state unu
 	assert_int_equal(bench_submit(world.bench, &alice, &s, &r, &err), RC_CONFLICT);
 	assert_string_equal(err.field, "/drives/0");
 	assert_string_equal(err.msg, "nvme0n1p2 mounted on /");
+	/* A second try will know better, should it have been unmounted. */
+	assert_int_equal(world.identified, 1);
 	s = writing("two", NULL);
 	confirm(&s, "SNtwo");
 	expect(&s, RC_FORBIDDEN, "/workload");
