@@ -29,6 +29,7 @@
 struct process {
 	struct config config;
 	char data_dir[PATH_MAX];
+	int data_dir_fd; /* holds the lock on it */
 	char sim_dir[PATH_MAX + 4];
 	char secret_key_file[PATH_MAX + 16];
 	char *admin_password; /* owned; NULL none given */
@@ -132,6 +133,7 @@ static enum rc make_core(struct process *p, struct err *err) {
 		.run_days = c->run_days,
 		.sample_days = c->sample_days,
 	};
+	p->helper_sock = -1; /* taken over */
 	p->core = core_new(&config, err);
 	return p->core ? RC_OK : err->rc;
 }
@@ -197,6 +199,8 @@ static enum rc make_faces(struct process *p, struct err *err) {
 /* The one written order in which the parts come to life. */
 static enum rc compose(struct process *p, struct err *err) {
 	enum rc rc = secret_init(err);
+	if (rc == RC_OK)
+		rc = data_dir_lock(p->data_dir, &p->data_dir_fd, err);
 	if (rc == RC_OK && p->config.tls_self_signed)
 		rc = tls_files_self_signed(p->data_dir, &p->tls, err);
 	if (rc == RC_OK)
@@ -250,8 +254,12 @@ static void stop(struct process *p, const sigset_t *set) {
 	api_free(p->api);
 	tls_files_release(&p->tls);
 	free(p->admin_password);
+	if (p->helper_sock >= 0)
+		close(p->helper_sock); /* ends the helper */
 	if (p->helper > 0)
 		helper_reap(p->helper, HELPER_STOP_MS);
+	if (p->data_dir_fd >= 0)
+		close(p->data_dir_fd);
 }
 
 static int run(struct process *p, struct err *err) {
@@ -303,7 +311,7 @@ int main(int argc, char **argv) {
 	int status = 1;
 	if (!p)
 		return 1;
-	p->helper_sock = -1;
+	p->helper_sock = p->data_dir_fd = -1;
 	log_init("drivewattd", LOG_LEVEL_INFO);
 	if (config_load(&p->config, argc, argv, &action, &err) != RC_OK) {
 		log_err(LOG_LEVEL_ERROR, "server", "configuration", &err);

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -126,6 +127,17 @@ enum rc data_dir_prepare(
 	if (snprintf(out, size, "%s", real) >= (int)size)
 		return err_field(err, RC_INVALID, "data-dir", "is too long");
 	return geteuid() == 0 ? give_dir(out, user, err) : RC_OK;
+}
+
+enum rc data_dir_lock(const char *path, int *fd, struct err *err) {
+	auto_close int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return err_errno(err, errno, path);
+	if (flock(dir, LOCK_EX | LOCK_NB) != 0)
+		return err_field(err, RC_CONFLICT, "data-dir", "%.200s is another process's", path);
+	*fd = dir;
+	dir = -1;
+	return RC_OK;
 }
 
 enum rc privileges_drop(const char *user, struct err *err) {

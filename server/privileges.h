@@ -19,6 +19,9 @@ void helper_reap(pid_t pid, int64_t deadline_ms);
  * hands with it. */
 enum rc must_check data_dir_prepare(
 	const char *path, const char *user, char *out, size_t size, struct err *err);
+/* Takes the directory for this process alone, until *fd is closed; RC_CONFLICT when another has
+ * it. After the split, so that the helper does not hold it. */
+enum rc must_check data_dir_lock(const char *path, int *fd, struct err *err);
 /* As root: becomes `user` for good, with no capability and no way to gain one. */
 enum rc must_check privileges_drop(const char *user, struct err *err);
 
