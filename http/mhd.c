@@ -35,6 +35,8 @@
  * client cannot hold a connection by sending or taking one byte now and then. */
 #define REQUEST_TIMEOUTS 2
 #define ANSWER_TIMEOUTS 10
+/* What a client that we wait for has left when the service stops. */
+#define STOP_GRACE_MS 2000
 #define NO_DEADLINE INT64_MAX
 
 struct conn {
@@ -64,9 +66,10 @@ struct mhd {
 static void deadline_set(struct mhd *m, struct MHD_Connection *c, int timeouts) {
 	struct conn *conn =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-	int64_t idle_ms = (int64_t)m->server->config.idle_timeout_s * 1000;
-	int64_t deadline_ms =
-		timeouts && idle_ms ? clock_mono_ms() + timeouts * idle_ms : NO_DEADLINE;
+	int64_t wait_ms = timeouts * (int64_t)m->server->config.idle_timeout_s * 1000;
+	if (wait_ms > STOP_GRACE_MS && atomic_load(&m->server->stopping))
+		wait_ms = STOP_GRACE_MS;
+	int64_t deadline_ms = wait_ms ? clock_mono_ms() + wait_ms : NO_DEADLINE;
 	if (conn)
 		atomic_store_explicit(&conn->deadline_ms, deadline_ms, memory_order_relaxed);
 }
@@ -381,12 +384,26 @@ enum rc mhd_listen(struct mhd *m, int fd, struct err *err) {
 	return RC_OK;
 }
 
+/* Those who have a request half sent, or an answer half taken. */
+static void hurry(struct mhd *m) {
+	int64_t latest_ms = clock_mono_ms() + STOP_GRACE_MS;
+	struct conn *conn;
+	pthread_mutex_lock(&m->lock);
+	DL_FOREACH (m->conns, conn) {
+		int64_t had_ms = atomic_load(&conn->deadline_ms);
+		if (had_ms != NO_DEADLINE && had_ms > latest_ms)
+			atomic_compare_exchange_strong(&conn->deadline_ms, &had_ms, latest_ms);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
 void mhd_quiesce(struct mhd *m) {
 	for (unsigned i = 0; i < m->count; i++) {
 		MHD_quiesce_daemon(m->listeners[i].daemon);
 		/* Refused at once instead of left in the backlog. */
 		shutdown(m->listeners[i].fd, SHUT_RDWR);
 	}
+	hurry(m);
 }
 
 void mhd_free(struct mhd *m) {
