@@ -52,6 +52,8 @@ enum rc drives_enumerate(const struct drives *d, struct priv_found **out, size_t
 	}
 	*out = grown;
 	add_targets(d, grown, count, reason);
+	if (*count == 0 && reason[0] == '\0')
+		str_copy(reason, 128, "this machine has no NVMe controller");
 	return RC_OK;
 }
 
