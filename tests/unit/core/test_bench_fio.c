@@ -160,6 +160,14 @@ static void text_around_the_document_is_kept_as_messages(void **state) {
 	fio_report_release(&r);
 }
 
+static void what_is_said_when_all_is_well_is_no_message(void **state) {
+	(void)state;
+	struct fio_report r = {0};
+	fio_report_add_messages(&r, "fio: connected to NBD server\nfio: connected to NBD\n");
+	assert_int_equal(r.message_count, 1);
+	assert_string_equal(r.messages[0], "fio: connected to NBD");
+}
+
 static void the_document_can_be_cut_out(void **state) {
 	(void)state;
 	struct fio_report r;
@@ -450,6 +458,7 @@ int main(void) {
 		cmocka_unit_test(an_error_line_overrules_a_healthy_document),
 		cmocka_unit_test(the_last_document_wins),
 		cmocka_unit_test(text_around_the_document_is_kept_as_messages),
+		cmocka_unit_test(what_is_said_when_all_is_well_is_no_message),
 		cmocka_unit_test(the_document_can_be_cut_out),
 		cmocka_unit_test(jobs_add_up_to_their_drives),
 		cmocka_unit_test(a_job_of_another_name_is_not_ours),
