@@ -239,6 +239,11 @@ http: $(BIN) bed ## tests of the REST face on the real binary (ARGS= for pytest)
 		tools/run-pytest.sh $(RESULTS)/http \
 		$(PYTEST) -q -p no:cacheprovider tests/http $(ARGS)
 
+ROUNDS ?= 200
+.PHONY: kill
+kill: $(BIN) bed ## kill -9 under load, ROUNDS=200 times, SEED= for the same again
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) $(PYTHON) tools/kill.py $(ROUNDS) $(SEED)
+
 # --- fuzzing --------------------------------------------------------------------------------------
 
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))

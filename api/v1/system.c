@@ -38,6 +38,7 @@ enum http_next system_get(struct http_request *q, struct http_response *r, void 
 	if (query_check(q, NULL, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	drives_reason(core->drives, reason, sizeof(reason));
+	const char *unable = bench_unable(core->bench);
 	jsonw_init(&w, &r->body);
 	jsonw_object(&w, NULL);
 	jsonw_str(&w, "id", core->host_id);
@@ -52,6 +53,7 @@ enum http_next system_get(struct http_request *q, struct http_response *r, void 
 	jsonw_uint(&w, "drives", drives_count(core->drives));
 	render_text_or_null(&w, "drives_reason", reason);
 	jsonw_uint(&w, "benchmarks_running", bench_active(core->bench));
+	render_text_or_null(&w, "benchmarks_reason", unable ? unable : "");
 	render_limits(&w, &core->config);
 	jsonw_object(&w, "database");
 	core_store_status(core, &control, &samples);

@@ -129,7 +129,7 @@ enum rc must_check run_store_state(struct bench *b, struct run_job *j, enum run_
 /* Repeats a final move for a while, since nobody else would make it. */
 void run_store_end(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
 	const struct run_documents *documents);
-/* An open run of an earlier life: interrupted, its leases deleted. */
+/* An open run of an earlier life: interrupted. */
 enum rc must_check run_store_interrupted(struct bench *b, const char *id, struct err *err);
 enum rc must_check run_store_get(struct bench *b, const char *id, struct run *out, struct err *err);
 enum rc must_check run_store_delete(

@@ -227,12 +227,18 @@ static enum rc check_as_a_set(const struct run_job *j, struct err *err) {
 	return RC_OK;
 }
 
+const char *bench_unable(struct bench *b) {
+	if (!b->privc)
+		return "there is no helper that could start fio";
+	return privc_lost(b->privc) ? "the privileged helper is gone" : NULL;
+}
+
 enum rc interlock_check(struct bench *b, struct run_job *j, struct err *err) {
 	const struct run_spec *s = &j->spec;
 	if (b->config.observe_only)
 		return err_set(err, RC_FORBIDDEN, "the server only observes");
-	if (!b->privc && s->workload.pattern != PATTERN_IDLE)
-		return err_set(err, RC_UNAVAILABLE, "there is no helper that could start fio");
+	if (s->workload.pattern != PATTERN_IDLE && bench_unable(b))
+		return err_set(err, RC_UNAVAILABLE, "%s", bench_unable(b));
 	auto_free struct drive_detail *detail = calloc(1, sizeof(*detail));
 	if (!detail)
 		return err_set(err, RC_NOMEM, "out of memory");

@@ -4,7 +4,6 @@
 #include "base/metrics.h"
 #include "base/parse.h"
 #include "core/bench/bench_impl.h"
-#include "db/drives.h"
 
 #include <stdio.h>
 
@@ -146,16 +145,12 @@ void run_store_end(struct bench *b, struct run_job *j, enum run_state to, const 
 
 static enum rc interrupt(struct bench *b, struct db_conn *c, const char *id, struct err *err) {
 	struct run r;
-	char owner[CLAIM_OWNER_SIZE];
-	snprintf(owner, sizeof(owner), "run:%s", id);
 	enum rc rc = db_run_get(c, id, &r, err);
 	if (rc)
 		return rc;
 	move(&r, RUN_INTERRUPTED, "the daemon ended while the run was open");
-	for (unsigned i = 0; i < r.spec.drive_count && !rc; i++)
-		rc = db_claim_delete_kind(c, r.spec.drives[i], CLAIM_LEASE, owner, NULL, err);
 	const struct priv_run_started none = {0};
-	return rc ? rc : write_state(b, c, &r, &none, NULL, err);
+	return write_state(b, c, &r, &none, NULL, err);
 }
 
 enum rc run_store_interrupted(struct bench *b, const char *id, struct err *err) {

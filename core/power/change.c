@@ -297,20 +297,13 @@ enum rc power_lease(struct power *p, const char *drive_id, const char *run_id, i
 	return rc;
 }
 
-/* Under write_lock. */
+/* It stays in the store until the drive is back. */
 static bool end_lease(struct power *p, struct control *ct, const char *owner) {
-	struct claim claim;
-	struct err err;
 	pthread_mutex_lock(&p->lock);
 	const int at = claims_find(ct, CLAIM_LEASE, owner);
-	if (at >= 0) {
-		claim = ct->claims[at];
+	if (at >= 0)
 		claims_drop(ct, at);
-	}
 	pthread_mutex_unlock(&p->lock);
-	/* What stays in the store is dropped at the next start. */
-	if (at >= 0 && claims_unstore(p, &claim, &err))
-		log_err(LOG_LEVEL_WARNING, "power", "ending a lease", &err);
 	return at >= 0;
 }
 
@@ -326,10 +319,7 @@ void power_lease_end(struct power *p, const char *run_id) {
 	struct control *ct;
 	snprintf(owner, sizeof(owner), "run:%s", run_id);
 	for (size_t i = 0; (ct = control_at(p, i)); i++) {
-		pthread_mutex_lock(&p->write_lock);
-		const bool ended = end_lease(p, ct, owner);
-		pthread_mutex_unlock(&p->write_lock);
-		if (ended)
+		if (end_lease(p, ct, owner))
 			power_apply(p, ct);
 	}
 }

@@ -2,7 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/id.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "core/power/power_impl.h"
 
 /* --- in memory --- */
@@ -37,8 +40,15 @@ void claims_drop(struct control *ct, int index) {
 	const enum claim_kind kind = ct->claims[index].kind;
 	claims_remove(ct, index);
 	control_renew(ct);
-	if (kind == CLAIM_LEASE && control_wanted(ct) < 0)
+	if (kind != CLAIM_LEASE)
+		return;
+	ct->owes_release = true;
+	if (control_wanted(ct) < 0)
 		ct->release_to = ct->before_lease;
+}
+
+bool claims_released(const struct control *ct) {
+	return ct->owes_release && ct->release_to < 0 && claims_find(ct, CLAIM_LEASE, NULL) < 0;
 }
 
 bool claims_same_wish(const struct power_wish *a, const struct power_wish *b) {
@@ -91,26 +101,39 @@ static enum rc finish(struct power *p, struct db_conn *c, enum rc rc, struct err
 	return rc;
 }
 
-static bool copy_desired(struct power *p, const struct control *ct, struct claim *out) {
+/* What is to be stored of the desired. A drive that goes back to its default without one gets a
+ * lease of nobody's, so that a restart on the way there does not forget it. */
+static bool copy_desired(struct power *p, struct control *ct, struct claim *out) {
 	pthread_mutex_lock(&p->lock);
 	const int at = claims_find(ct, CLAIM_DESIRED, NULL);
+	const bool release = at < 0 && ct->release_to >= 0;
 	if (at >= 0)
 		*out = ct->claims[at];
+	if (release) {
+		*out = (struct claim){.kind = CLAIM_LEASE,
+			.owner = "nobody",
+			.wish = {.state = ct->release_to, .limit_mw = NONE},
+			.created_ms = clock_wall_ms(),
+			.expires_ms = NONE};
+		id_uuid_ordered(out->id);
+		str_copy(out->drive_id, sizeof(out->drive_id), ct->drive_id);
+		ct->owes_release = true;
+	}
 	pthread_mutex_unlock(&p->lock);
-	return at >= 0;
+	return at >= 0 || release;
 }
 
 enum rc claims_store_desired(
 	struct power *p, struct control *ct, const struct claims_note *n, struct err *err) {
-	struct claim desired;
+	struct claim claim;
 	struct db_conn *c;
-	const bool any = copy_desired(p, ct, &desired);
+	const bool any = copy_desired(p, ct, &claim);
 	enum rc rc = db_write_begin(p->control_db, &c, err);
 	if (rc)
 		return rc;
 	rc = db_claim_delete_kind(c, ct->drive_id, CLAIM_DESIRED, NULL, NULL, err);
 	if (!rc && any)
-		rc = db_claim_put(c, &desired, err);
+		rc = db_claim_put(c, &claim, err);
 	if (!rc && n)
 		rc = write_note(p, c, ct->drive_id, n, err);
 	return finish(p, c, rc, err);
@@ -120,6 +143,15 @@ enum rc claims_store_lease(struct power *p, struct claim *claim, struct err *err
 	struct db_conn *c;
 	const enum rc rc = db_write_begin(p->control_db, &c, err);
 	return rc ? rc : finish(p, c, db_claim_put(c, claim, err), err);
+}
+
+enum rc claims_unstore_leases(struct power *p, struct control *ct, struct err *err) {
+	struct db_conn *c;
+	enum rc rc = db_write_begin(p->control_db, &c, err);
+	if (rc)
+		return rc;
+	rc = db_claim_delete_kind(c, ct->drive_id, CLAIM_LEASE, NULL, NULL, err);
+	return finish(p, c, rc, err);
 }
 
 enum rc claims_unstore(struct power *p, const struct claim *claim, struct err *err) {
@@ -140,31 +172,24 @@ enum rc claims_write_note(
 
 /* --- at start --- */
 
-/* A drive that a run had in its hands when the daemon ended goes back to its default. */
+/* A drive that a run had in its hands when the daemon ended goes back to its default. Its lease is
+ * kept in the store until it is there. */
 static bool take_claim(void *arg, const struct claim *claim) {
 	struct power *p = arg;
 	pthread_mutex_lock(&p->lock);
 	struct control *ct = control_find_or_add(p, claim->drive_id);
 	bool taken = ct != NULL;
-	if (ct && claim->kind == CLAIM_LEASE)
+	if (ct && claim->kind == CLAIM_LEASE) {
 		ct->release_to = 0;
-	else if (ct)
+		ct->owes_release = true;
+	} else if (ct) {
 		taken = claims_put(ct, claim);
+	}
 	pthread_mutex_unlock(&p->lock);
 	if (!taken)
 		log_warning("power", "more claims than can be kept: one of %s is left out",
 			claim->drive_id);
 	return true;
-}
-
-static enum rc drop_leases(struct power *p, struct db_conn *c, struct err *err) {
-	enum rc rc = RC_OK;
-	for (size_t i = 0; i < p->count && !rc; i++) {
-		if (p->controls[i]->release_to >= 0)
-			rc = db_claim_delete_kind(
-				c, p->controls[i]->drive_id, CLAIM_LEASE, NULL, NULL, err);
-	}
-	return rc;
 }
 
 enum rc claims_load(struct power *p, struct err *err) {
@@ -174,7 +199,5 @@ enum rc claims_load(struct power *p, struct err *err) {
 		return rc;
 	rc = db_claim_each(c, NULL, take_claim, p, err);
 	db_read_end(c);
-	if (!rc)
-		rc = db_write_begin(p->control_db, &c, err);
-	return rc ? rc : finish(p, c, drop_leases(p, c, err), err);
+	return rc;
 }

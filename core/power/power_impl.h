@@ -48,6 +48,7 @@ struct control {
 	struct power_table table;
 	int8_t release_to; /* state to go to once while nobody wishes anything; -1 none */
 	int8_t before_lease;
+	bool owes_release; /* the store has leases that are over; they go when the drive is back */
 	bool changing;     /* a claim is being committed: before that the drive is not touched */
 	bool busy;         /* a command of ours is on its way */
 	int8_t target;     /* of that command, when it sets */
@@ -82,7 +83,7 @@ struct power {
 struct control *control_find(struct power *p, const char *drive_id);
 struct control *control_find_or_add(struct power *p, const char *drive_id);
 
-/* --- claims.c; the first six under lock --- */
+/* --- claims.c; the first seven under lock --- */
 
 /* Index or -1; owner NULL: any. */
 int claims_find(const struct control *ct, enum claim_kind kind, const char *owner);
@@ -91,6 +92,8 @@ bool claims_put(struct control *ct, const struct claim *claim);
 void claims_remove(struct control *ct, int index);
 /* Removes a claim that ended by itself; the last lease leaves the drive as it found it. */
 void claims_drop(struct control *ct, int index);
+/* Leases that are over are in the store still, and the drive is back. */
+bool claims_released(const struct control *ct);
 /* The same claims have the same version, also after a restart. Never 0. */
 uint32_t claims_version(const struct control *ct);
 bool claims_same_wish(const struct power_wish *a, const struct power_wish *b);
@@ -107,12 +110,14 @@ struct claims_note {
 enum rc must_check claims_store_desired(
 	struct power *p, struct control *ct, const struct claims_note *n, struct err *err);
 enum rc must_check claims_store_lease(struct power *p, struct claim *claim, struct err *err);
+/* Under write_lock. Removes the leases of a drive that has none any more. */
+enum rc must_check claims_unstore_leases(struct power *p, struct control *ct, struct err *err);
 /* Under write_lock. Removes claims of one kind and owner from the store. */
 enum rc must_check claims_unstore(struct power *p, const struct claim *claim, struct err *err);
 /* A note without any change. */
 enum rc must_check claims_write_note(
 	struct power *p, const char *drive_id, const struct claims_note *n, struct err *err);
-/* Reads all claims into the controls. No run outlives the daemon, so leases are dropped. */
+/* Reads all claims into the controls. No run outlives the daemon: drives with leases go back. */
 enum rc must_check claims_load(struct power *p, struct err *err);
 
 /* --- apply.c: the one place that sets a drive --- */

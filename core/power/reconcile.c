@@ -95,7 +95,7 @@ void reconcile_on_news(void *arg, const char *drive_id, enum drive_news news) {
 /* --- the tick --- */
 
 static bool is_due(const struct control *ct, int64_t now_ms) {
-	if (ct->unrecorded)
+	if (ct->unrecorded || claims_released(ct))
 		return true;
 	if (!ct->present || ct->busy || now_ms < ct->next_try_ms)
 		return false;
@@ -139,8 +139,8 @@ static bool expire_one(struct power *p, struct control *ct) {
 		claims_drop(ct, at);
 	}
 	pthread_mutex_unlock(&p->lock);
-	/* A restart finds it expired again. */
-	if (at >= 0 && claims_unstore(p, &claim, &err))
+	/* A lease stays until the drive is back; a restart finds others expired again. */
+	if (at >= 0 && claim.kind != CLAIM_LEASE && claims_unstore(p, &claim, &err))
 		log_err(LOG_LEVEL_WARNING, "power", "removing an expired claim", &err);
 	pthread_mutex_unlock(&p->write_lock);
 	return at >= 0;
@@ -161,6 +161,21 @@ static void record_again(struct power *p, struct control *ct) {
 	pthread_mutex_unlock(&p->write_lock);
 }
 
+/* The drive is where it was before the run: its leases have nothing to remind of any more. */
+static void forget_leases(struct power *p, struct control *ct) {
+	struct err err;
+	pthread_mutex_lock(&p->write_lock);
+	pthread_mutex_lock(&p->lock);
+	const bool over = claims_released(ct);
+	pthread_mutex_unlock(&p->lock);
+	if (over && !claims_unstore_leases(p, ct, &err)) {
+		pthread_mutex_lock(&p->lock);
+		ct->owes_release = false;
+		pthread_mutex_unlock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->write_lock);
+}
+
 static void tick(void *arg) {
 	struct power *p = arg;
 	struct due due;
@@ -169,6 +184,7 @@ static void tick(void *arg) {
 		while (expire_one(p, due.controls[i]))
 			;
 		record_again(p, due.controls[i]);
+		forget_leases(p, due.controls[i]);
 		power_apply(p, due.controls[i]);
 	}
 	pthread_mutex_lock(&p->lock);

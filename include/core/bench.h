@@ -34,8 +34,8 @@ struct bench *bench_new(const struct bench_config *config, struct db *control,
 	struct power *power, struct privc *privc, struct timers *timers, struct err *err);
 /* Ends what runs: fio is stopped, the runs are marked interrupted, drives are let go. */
 void bench_free(struct bench *b);
-/* Runs that an earlier life left open: their fio is ended, they become `interrupted`, their
- * leases go. Before power_start. */
+/* Runs that an earlier life left open: their fio is ended, they become `interrupted`.
+ * Before power_start, which brings back the drives that they had leased. */
 enum rc must_check bench_recover(struct bench *b, struct err *err);
 
 /* Checks everything that can be checked now (drives, workload, interlock, consent), stores the
@@ -59,6 +59,8 @@ enum rc must_check bench_list(struct bench *b, int state, const char *drive_id, 
 enum rc must_check bench_document(struct bench *b, const char *id, enum run_document which,
 	char **out, size_t *len, struct err *err);
 unsigned bench_active(struct bench *b);
+/* Why no benchmark that loads drives can run, or NULL. */
+const char *bench_unable(struct bench *b);
 
 /* Own workloads beside the built-in ones, by name. RC_CONFLICT: a built-in name. */
 enum rc must_check bench_workload_each(struct bench *b,

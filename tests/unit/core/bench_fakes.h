@@ -58,6 +58,7 @@ struct world {
 	unsigned run_count, stops, forgets;
 	struct fake_run runs[FAKE_RUNS];
 	int64_t reaped_pid;
+	bool helper_lost;
 
 	struct baseline baselines[BASELINE_KIND_COUNT_];
 	unsigned baselines_set;
@@ -157,6 +158,10 @@ void power_lease_end(struct power *p unused_arg, const char *run_id unused_arg) 
 
 /* --- the helper --------------------------------------------------------------------------------
  */
+
+bool privc_lost(struct privc *p unused_arg) {
+	return world.helper_lost;
+}
 
 enum rc privc_run_start(struct privc *p unused_arg, const struct priv_run_start *r,
 	void (*started)(void *arg, const struct priv_run_started *s, int dir_fd),

@@ -526,12 +526,6 @@ static void runs_are_interrupted_when_the_daemon_ends(void **state unused_arg) {
 	read_state(second.id, RUN_INTERRUPTED);
 }
 
-static bool count_claim(void *arg, const struct claim *claim) {
-	(*(unsigned *)arg)++;
-	assert_int_equal(claim->kind, CLAIM_DESIRED);
-	return true;
-}
-
 static void an_earlier_lifes_runs_are_cleared_up(void **state unused_arg) {
 	struct run r = {.id = "0192f000-0000-7000-8000-000000000001",
 		.state = RUN_RUNNING,
@@ -543,32 +537,16 @@ static void an_earlier_lifes_runs_are_cleared_up(void **state unused_arg) {
 		.write_bytes_per_s = NONE,
 		.spec = one_drive("driveA")};
 	struct drive_record seen = {.id = "driveA"};
-	struct claim lease = {.id = "0192f000-0000-7000-8000-000000000002",
-		.drive_id = "driveA",
-		.kind = CLAIM_LEASE,
-		.owner = "run:0192f000-0000-7000-8000-000000000001",
-		.wish = {.state = 1, .limit_mw = NONE},
-		.expires_ms = NONE};
-	struct claim desired = lease;
-	desired.kind = CLAIM_DESIRED;
-	str_copy(desired.id, sizeof(desired.id), "0192f000-0000-7000-8000-000000000003");
 	struct err err;
 	struct db_conn *c = temp_db_begin(world.store);
 	assert_int_equal(db_run_insert(c, &r, &err), RC_OK);
 	assert_int_equal(db_run_set_process(c, r.id, 777, 12345, &err), RC_OK);
 	assert_int_equal(db_drive_seen(c, &seen, &err), RC_OK);
-	assert_int_equal(db_claim_put(c, &lease, &err), RC_OK);
-	assert_int_equal(db_claim_put(c, &desired, &err), RC_OK);
 	temp_db_commit(world.store);
 
 	assert_int_equal(bench_recover(world.bench, &err), RC_OK);
 	assert_int_equal(world.reaped_pid, 777);
 	expect_end(r.id, RUN_INTERRUPTED, "the daemon ended");
-	unsigned claims = 0;
-	assert_int_equal(db_read_begin(world.store->db, &c, &err), RC_OK);
-	assert_int_equal(db_claim_each(c, "driveA", count_claim, &claims, &err), RC_OK);
-	db_read_end(c);
-	assert_int_equal(claims, 1);
 }
 
 /* --- idleness

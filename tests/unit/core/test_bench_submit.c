@@ -209,6 +209,16 @@ static void an_observer_runs_nothing(void **state unused_arg) {
 	expect(&s, RC_FORBIDDEN, "");
 }
 
+static void without_a_helper_there_is_only_idling(void **state unused_arg) {
+	struct run_spec s = spec("sim", NULL);
+	assert_null(bench_unable(world.bench));
+	world.helper_lost = true;
+	assert_non_null(bench_unable(world.bench));
+	expect(&s, RC_UNAVAILABLE, "");
+	s.workload = *workload_builtin("idle");
+	expect(&s, RC_OK, "");
+}
+
 static void the_queue_has_an_end(void **state unused_arg) {
 	struct run_spec s = spec("one", NULL);
 	for (unsigned i = 0; i < permissive.max_queued; i++)
@@ -261,6 +271,7 @@ int main(void) {
 		TEST(a_drive_in_use_is_left_alone),
 		TEST(reading_what_is_in_use_wants_the_servers_permission),
 		TEST(an_observer_runs_nothing),
+		TEST(without_a_helper_there_is_only_idling),
 		TEST(the_queue_has_an_end),
 		TEST(a_failing_store_queues_nothing),
 		TEST(own_workloads_stand_beside_the_catalogue),

@@ -16,6 +16,7 @@
 #include "base/secret.h"
 #include "base/thread.h"
 #include "core/power.h"
+#include "db/drives.h"
 #include "db/events.h"
 #include "tests/support/eventually.h"
 #include "tests/support/fake_drives.h"
@@ -249,6 +250,29 @@ static bool has_events(void *arg) {
 static void wait_for_events(struct fixture *f, enum event_type type, int count) {
 	struct wish w = {.f = f, .type = type, .value = count};
 	assert_true(eventually(has_events, &w));
+}
+
+static bool count_claim(void *arg, const struct claim *c unused_arg) {
+	struct wish *w = arg;
+	w->count++;
+	return true;
+}
+
+static bool has_claims(void *arg) {
+	struct wish *w = arg;
+	struct db_conn *c;
+	struct err err;
+	w->count = 0;
+	assert_int_equal(db_read_begin(w->f->control->db, &c, &err), RC_OK);
+	assert_int_equal(db_claim_each(c, w->f->id, count_claim, w, &err), RC_OK);
+	db_read_end(c);
+	return w->count == w->value;
+}
+
+/* In the store. */
+static void wait_for_claims(struct fixture *f, int count) {
+	struct wish w = {.f = f, .value = count};
+	assert_true(eventually(has_claims, &w));
 }
 
 struct trail {
@@ -573,6 +597,44 @@ static void no_lease_outlives_the_daemon(void **state) {
 	restart(f, &(struct options){0});
 	assert_int_equal(view(f).claim_count, 0);
 	wait_for_power(f, 0);
+	wait_for_claims(f, 0);
+}
+
+static void a_life_too_short_to_bring_a_drive_back_leaves_it_to_the_next(void **state) {
+	struct fixture *f = *state;
+	start(f, &(struct options){0});
+	take_lease(f, "r1", 2);
+	restart(f, &(struct options){.observe_only = true});
+	assert_int_equal(fake_drive_power(f->fake, f->n), 2);
+	restart(f, &(struct options){0});
+	wait_for_power(f, 0);
+	wait_for_claims(f, 0);
+}
+
+static void a_run_just_ended_is_no_excuse(void **state) {
+	struct fixture *f = *state;
+	start(f, &(struct options){0});
+	take_lease(f, "r1", 2);
+	fake_drive_hang(f->fake, f->n, true);
+	power_lease_end(f->power, "r1");
+	restart(f, &(struct options){0});
+	wait_for_power(f, 0);
+	wait_for_claims(f, 0);
+}
+
+static void a_default_is_restored_after_a_restart_too(void **state) {
+	struct fixture *f = *state;
+	struct err err;
+	start(f, &(struct options){.timeout_ms = SHORT_MS});
+	set(f, 2);
+	fake_drive_hang(f->fake, f->n, true);
+	assert_int_equal(clear(f, false).rc, RC_TIMEOUT);
+	restart(f, &(struct options){0});
+	assert_int_equal(
+		power_desired_get(f->power, f->id, &(struct claim){0}, &(uint32_t){0}, &err),
+		RC_NOT_FOUND);
+	wait_for_power(f, 0);
+	wait_for_claims(f, 0);
 }
 
 static void a_refused_lease_is_withdrawn(void **state) {
@@ -728,6 +790,9 @@ int main(void) {
 		TEST(a_lease_alone_leaves_the_drive_as_it_was),
 		TEST(a_lease_ends_by_itself),
 		TEST(no_lease_outlives_the_daemon),
+		TEST(a_life_too_short_to_bring_a_drive_back_leaves_it_to_the_next),
+		TEST(a_run_just_ended_is_no_excuse),
+		TEST(a_default_is_restored_after_a_restart_too),
 		TEST(a_refused_lease_is_withdrawn),
 		TEST(a_cap_bounds_desired_and_lease),
 		TEST(a_reset_is_followed_by_the_wish),
