@@ -4,6 +4,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/accounts.h"
+#include "db/drives.h"
 #include "db/events.h"
 #include "db/runs.h"
 
@@ -70,6 +72,8 @@ static void prune(struct retention *r) {
 	prune_table(r, "audit", db_audit_prune, c->audit_days);
 	prune_table(r, "runs", db_run_prune, c->run_days);
 	prune_table(r, "idempotency keys", db_idempotency_prune, IDEMPOTENCY_DAYS);
+	prune_table(r, "tokens", db_token_prune, RETENTION_TOKEN_DAYS);
+	prune_table(r, "drives", db_drive_prune, RETENTION_DRIVE_DAYS);
 	if (r->energy && c->sample_days && !is_stopping(r))
 		energy_prune(r->energy, clock_wall_ms() - c->sample_days * DAY_MS);
 }

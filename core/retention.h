@@ -1,6 +1,18 @@
 /*
- * Forgets what is older than its table's limit, in small transactions between which others write,
- * and checkpoints the stores. All fields but `busy` are fixed; `lock` guards that and is a leaf.
+ * Forgets what is older than its table's limit, in transactions of at most 500 rows between which
+ * others write, and checkpoints the stores. Kept are:
+ *
+ *	events, audit       event_days, audit_days
+ *	runs                run_days after they ended; their documents with them
+ *	samples             sample_days; a series a day longer than its last sample
+ *	idempotency keys    1 day
+ *	tokens              RETENTION_TOKEN_DAYS after they expired
+ *	drives              RETENTION_DRIVE_DAYS after they were last seen; with labels or claims
+ *	                    for ever
+ *
+ * Accounts, hosts, baselines, workloads and claims stay until somebody deletes them, leases and
+ * other claims with an end until that. All fields but `busy` are fixed; `lock` guards that and is a
+ * leaf.
  */
 #ifndef DRIVEWATT_CORE_RETENTION_H
 #define DRIVEWATT_CORE_RETENTION_H
@@ -13,18 +25,21 @@
 #include "core/energy.h"
 #include "db/db.h"
 
+#define RETENTION_TOKEN_DAYS 30
+#define RETENTION_DRIVE_DAYS 365
+
 struct retention;
 
 struct retention_config {
-	int64_t prune_ms, checkpoint_ms;                       /* periods */
+	int64_t prune_ms, checkpoint_ms; /* periods, over 0; the first pruning after at most 60 s */
 	int64_t event_days, audit_days, run_days, sample_days; /* 0: kept for ever */
 };
 
-/* Begins at once. energy NULL: no samples are pruned. */
+/* Begins at once, in jobs. energy NULL: no samples are pruned. All but config is borrowed. */
 struct retention *retention_new(const struct retention_config *config, struct db *control,
 	struct db *samples, struct energy *energy, struct timers *timers, struct pool *jobs,
 	struct err *err);
-/* Waits for a job that runs. NULL is fine. */
+/* Waits for a job that runs, at most for one transaction. NULL is fine. */
 void retention_free(struct retention *r);
 
 #endif

@@ -171,6 +171,16 @@ enum rc db_token_delete(struct db_conn *c, const char *id, struct err *err) {
 	return stmt_change(st, "token", err);
 }
 
+enum rc db_token_prune(
+	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err) {
+	auto_stmt struct stmt *st = stmt_get(c,
+		"DELETE FROM token WHERE id IN"
+		" (SELECT id FROM token WHERE expires_ms < $1 ORDER BY id LIMIT $2)");
+	stmt_int(st, 1, before_ms);
+	stmt_int(st, 2, limit);
+	return stmt_run(st, removed, err);
+}
+
 enum rc db_token_list(struct db_conn *c, const char *account_id, const char *after, int limit,
 	bool (*visit)(void *arg, const struct token *t), void *arg, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,

@@ -67,6 +67,17 @@ enum rc db_drive_each(struct db_conn *c, bool (*visit)(void *arg, const struct d
 	return rc;
 }
 
+enum rc db_drive_prune(
+	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err) {
+	auto_stmt struct stmt *st = stmt_get(c,
+		"DELETE FROM drive WHERE id IN (SELECT id FROM drive WHERE last_seen_ms < $1"
+		" AND labels IN ('', '{}') AND id NOT IN (SELECT drive_id FROM claim)"
+		" ORDER BY id LIMIT $2)");
+	stmt_int(st, 1, before_ms);
+	stmt_int(st, 2, limit);
+	return stmt_run(st, removed, err);
+}
+
 /* --- claims ----------------------------------------------------------------------------------- */
 
 #define CLAIM_COLUMNS \

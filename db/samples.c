@@ -6,7 +6,7 @@
 
 /* --- series ----------------------------------------------------------------------------------- */
 
-#define SERIES_COLUMNS "id, host_id, object, quantity, quality, source"
+#define SERIES_COLUMNS "id, host_id, object, quantity, quality, source, used_ms"
 
 static bool read_series(struct stmt *st, struct series *s) {
 	enum quantity quantity;
@@ -19,6 +19,7 @@ static bool read_series(struct stmt *st, struct series *s) {
 		.key = {.quantity = (uint8_t)quantity, .quality = (uint8_t)quality},
 		.first_ms = NONE,
 		.last_ms = NONE,
+		.used_ms = col_int(st, 6),
 	};
 	col_copy(st, 1, s->key.host_id, sizeof(s->key.host_id));
 	col_copy(st, 2, s->key.object, sizeof(s->key.object));
@@ -29,19 +30,36 @@ static bool read_series(struct stmt *st, struct series *s) {
 /* The source may change, as when a BMC's firmware learns a better resource. */
 enum rc db_series_put(struct db_conn *c, struct series *s, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"INSERT INTO series (host_id, object, quantity, quality, source)"
-		" VALUES ($1, $2, $3, $4, $5)"
+		"INSERT INTO series (host_id, object, quantity, quality, source, used_ms)"
+		" VALUES ($1, $2, $3, $4, $5, $6)"
 		" ON CONFLICT (host_id, object, quantity, quality) DO UPDATE"
-		" SET source = excluded.source RETURNING id");
+		" SET source = excluded.source, used_ms = excluded.used_ms RETURNING id");
 	stmt_text(st, 1, s->key.host_id);
 	stmt_text(st, 2, s->key.object);
 	stmt_text(st, 3, quantity_name(s->key.quantity));
 	stmt_text(st, 4, quality_name(s->key.quality));
 	stmt_text(st, 5, s->source);
+	stmt_int(st, 6, s->used_ms);
 	const enum rc rc = stmt_one(st, "series", err);
 	if (rc == RC_OK)
 		s->id = col_int(st, 0);
 	return rc;
+}
+
+enum rc db_series_touch(struct db_conn *c, int64_t id, int64_t used_ms, struct err *err) {
+	auto_stmt struct stmt *st =
+		stmt_get(c, "UPDATE series SET used_ms = $1 WHERE id = $2 AND used_ms < $1");
+	stmt_int(st, 1, used_ms);
+	stmt_int(st, 2, id);
+	return stmt_run(st, NULL, err);
+}
+
+enum rc db_series_forget(struct db_conn *c, int64_t id, int64_t before_ms, struct err *err) {
+	auto_stmt struct stmt *st =
+		stmt_get(c, "DELETE FROM series WHERE id = $1 AND used_ms < $2");
+	stmt_int(st, 1, id);
+	stmt_int(st, 2, before_ms);
+	return stmt_run(st, NULL, err);
 }
 
 enum rc db_series_get(struct db_conn *c, int64_t id, struct series *out, struct err *err) {

@@ -8,6 +8,7 @@ static const char *const migrations[] = {
 	/* 1 */
 	"CREATE TABLE series (id INTEGER PRIMARY KEY AUTOINCREMENT, host_id TEXT NOT NULL,"
 	"object TEXT NOT NULL, quantity TEXT NOT NULL, quality TEXT NOT NULL, source TEXT NOT NULL,"
+	"used_ms INTEGER NOT NULL,"
 	"UNIQUE (host_id, object, quantity, quality)) STRICT;"
 
 	"CREATE TABLE tick (id INTEGER PRIMARY KEY, from_ms INTEGER NOT NULL,"

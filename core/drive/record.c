@@ -231,11 +231,21 @@ void record_health(struct entry *e, const struct drive_health *h) {
 
 /* --- labels --- */
 
-static enum rc write_labels(struct db_conn *c, const struct actor *who, const char *id,
+/* The store may have failed when the drive came, or have forgotten it. */
+static enum rc get_or_note(
+	struct db_conn *c, const struct drive *d, struct drive_record *r, struct err *err) {
+	const struct seen s = {.drive = *d};
+	enum rc rc = db_drive_get(c, d->id, r, err);
+	if (rc == RC_NOT_FOUND)
+		rc = note(&s, c, err);
+	return rc ? rc : db_drive_get(c, d->id, r, err);
+}
+
+static enum rc write_labels(struct db_conn *c, const struct actor *who, const struct drive *d,
 	const char *labels, uint32_t if_version, struct drive_record *r, struct err *err) {
 	char object[64];
-	snprintf(object, sizeof(object), "/drives/%s", id);
-	enum rc rc = db_drive_get(c, id, r, err);
+	snprintf(object, sizeof(object), "/drives/%s", d->id);
+	enum rc rc = get_or_note(c, d, r, err);
 	if (rc)
 		return rc;
 	if (if_version && if_version != r->config_version)
@@ -244,7 +254,7 @@ static enum rc write_labels(struct db_conn *c, const struct actor *who, const ch
 		return RC_OK;
 	str_copy(r->labels, sizeof(r->labels), labels);
 	r->config_version++;
-	rc = db_drive_set_labels(c, id, labels, r->config_version, err);
+	rc = db_drive_set_labels(c, d->id, labels, r->config_version, err);
 	return rc ? rc
 		  : events_audit(c, who, "drive.set_labels", object, rc_name(RC_OK), NULL, err);
 }
@@ -274,7 +284,7 @@ enum rc drives_set_labels(struct drives *ds, const struct actor *who, const char
 		rc = db_write_begin(ds->control, &c, err);
 	if (rc)
 		return rc;
-	rc = write_labels(c, who, id, labels, if_version, &r, err);
+	rc = write_labels(c, who, &d, labels, if_version, &r, err);
 	if (rc) {
 		db_write_abort(c);
 		return rc;

@@ -8,8 +8,6 @@
 #include "core/energy/impl.h"
 #include "db/samples.h"
 
-#define PRUNE_TICKS 512
-
 /* --- taking in --- */
 
 size_t energy_ingest(struct energy *e, const struct sample *s, size_t n) {
@@ -236,29 +234,4 @@ int64_t energy_period(struct energy *e, const char *host_id, int64_t fallback_ms
 	}
 	pthread_mutex_unlock(&e->demands.lock);
 	return period_ms;
-}
-
-/* --- retention --- */
-
-static enum rc prune_some(struct energy *e, int64_t before_ms, int *removed, struct err *err) {
-	struct db_conn *c;
-	enum rc rc = db_write_begin(e->db, &c, err);
-	if (rc)
-		return rc;
-	rc = db_tick_prune(c, before_ms, PRUNE_TICKS, removed, err);
-	if (!rc)
-		return db_write_commit(c, err);
-	db_write_abort(c);
-	return rc;
-}
-
-void energy_prune(struct energy *e, int64_t before_ms) {
-	struct err err = {0};
-	int removed = 0;
-	enum rc rc;
-	do {
-		rc = prune_some(e, before_ms, &removed, &err);
-	} while (!rc && removed == PRUNE_TICKS);
-	if (rc)
-		log_err(LOG_LEVEL_WARNING, "energy", "old samples were not deleted", &err);
 }

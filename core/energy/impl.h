@@ -9,10 +9,11 @@
 
 #define ENERGY_MAX_DEMANDS 256
 
-/* Never freed before the engine: a pointer found stays good. */
+/* All under the catalogue's lock: without it a pointer says no more than that there is one. */
 struct series_entry {
-	struct series series; /* first_ms and last_ms under the catalogue's lock */
+	struct series series; /* used_ms as the store has it */
 	bool first_known;     /* first_ms was looked up in the store */
+	bool asked;           /* a producer has its id: it stays for this life */
 	UT_hash_handle hh;
 };
 
@@ -60,6 +61,14 @@ enum rc must_check catalogue_load(struct energy *e, struct err *err);
 void catalogue_release(struct catalogue *c);
 /* The flusher notes when a series got its newest sample. */
 void catalogue_note(struct catalogue *c, const struct sample *s, size_t n);
+
+/* Series in use whose used_ms in the store is older than age_ms: fills id and used_ms, at most max.
+ */
+size_t catalogue_stale(struct catalogue *c, int64_t age_ms, struct series *out, size_t max);
+/* What the store has now. */
+void catalogue_touched(struct catalogue *c, const struct series *s, size_t n);
+/* Drops those that nobody has used since before_ms, at most max, and fills their ids. */
+size_t catalogue_prune(struct catalogue *c, int64_t before_ms, int64_t *ids, size_t max);
 
 /* Visits stored samples of a series from from_ms to to_ms, then those still pending; same_boot:
  * taken in the boot of the one visited before. */

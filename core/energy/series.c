@@ -1,4 +1,4 @@
-/* The catalogue of series: in memory whole, in the store for ever. */
+/* The catalogue of series: in memory and in the store, as long as they are used. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -106,6 +106,57 @@ void catalogue_note(struct catalogue *c, const struct sample *s, size_t n) {
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* --- retention --- */
+
+/* Under the lock. */
+static int64_t used_ms(const struct series_entry *s) {
+	if (s->asked)
+		return clock_wall_ms();
+	return s->series.last_ms > s->series.used_ms ? s->series.last_ms : s->series.used_ms;
+}
+
+size_t catalogue_stale(struct catalogue *c, int64_t age_ms, struct series *out, size_t max) {
+	size_t n = 0;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->count && n < max; i++) {
+		const struct series_entry *s = c->by_id[i];
+		if (used_ms(s) - s->series.used_ms < age_ms)
+			continue;
+		out[n] = s->series;
+		out[n++].used_ms = used_ms(s);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
+void catalogue_touched(struct catalogue *c, const struct series *s, size_t n) {
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct series_entry *entry = find_id(c, s[i].id);
+		if (entry)
+			entry->series.used_ms = s[i].used_ms;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+size_t catalogue_prune(struct catalogue *c, int64_t before_ms, int64_t *ids, size_t max) {
+	size_t kept = 0, n = 0;
+	pthread_mutex_lock(&c->lock);
+	for (size_t i = 0; i < c->count; i++) {
+		struct series_entry *s = c->by_id[i];
+		if (n == max || used_ms(s) >= before_ms) {
+			c->by_id[kept++] = s;
+			continue;
+		}
+		ids[n++] = s->series.id;
+		HASH_DEL(c->by_key, s);
+		free(s);
+	}
+	c->count = kept;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
 /* --- making --- */
 
 static enum rc put(struct energy *e, struct series *s, struct err *err) {
@@ -124,15 +175,19 @@ static enum rc put(struct energy *e, struct series *s, struct err *err) {
 static bool add_once(struct catalogue *c, const struct series *s) {
 	pthread_mutex_lock(&c->lock);
 	bool there = find_key(c, &s->key) || add(c, s);
+	if (there)
+		find_key(c, &s->key)->asked = true;
 	pthread_mutex_unlock(&c->lock);
 	return there;
 }
 
 static bool look_up(struct catalogue *c, const struct series_key *key, int64_t *id, bool *full) {
 	pthread_mutex_lock(&c->lock);
-	const struct series_entry *found = find_key(c, key);
-	if (found)
+	struct series_entry *found = find_key(c, key);
+	if (found) {
 		*id = found->series.id;
+		found->asked = true;
+	}
 	*full = c->count == c->max;
 	pthread_mutex_unlock(&c->lock);
 	return found;
@@ -145,7 +200,8 @@ enum rc energy_series(struct energy *e, const struct series_key *key, const char
 		return RC_OK;
 	if (full)
 		return err_set(err, RC_FULL, "there are %u series already", e->config.max_series);
-	struct series s = {.key = clean(key), .first_ms = NONE, .last_ms = NONE};
+	struct series s = {
+		.key = clean(key), .first_ms = NONE, .last_ms = NONE, .used_ms = clock_wall_ms()};
 	str_copy(s.source, sizeof(s.source), source);
 	enum rc rc = put(e, &s, err);
 	if (rc)
@@ -199,12 +255,14 @@ static void complete(struct energy *e, struct series *s) {
 		return;
 	pthread_mutex_lock(&c->lock);
 	struct series_entry *entry = find_id(c, s->id);
-	if (first_ms != NONE)
-		entry->series.first_ms = first_ms;
-	if (entry->series.last_ms == NONE)
-		entry->series.last_ms = last_ms;
-	entry->first_known = true;
-	*s = entry->series;
+	if (entry) {
+		if (first_ms != NONE)
+			entry->series.first_ms = first_ms;
+		if (entry->series.last_ms == NONE)
+			entry->series.last_ms = last_ms;
+		entry->first_known = true;
+		*s = entry->series;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 

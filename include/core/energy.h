@@ -24,7 +24,7 @@ struct energy *energy_new(const struct energy_config *config, struct db *samples
 /* Flushes first. NULL is fine. */
 void energy_free(struct energy *e);
 
-/* Finds or makes a series; its id is valid for ever. Blocks on the store the first time.
+/* Finds or makes a series; its id is valid until energy_free. Blocks on the store the first time.
  * RC_FULL at max_series. Any thread that may block. */
 enum rc must_check energy_series(struct energy *e, const struct series_key *key, const char *source,
 	int64_t *id, struct err *err);
@@ -79,7 +79,8 @@ enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t fro
 	int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
 void energy_history_release(struct energy_history *h);
 
-/* Deletes samples older than before_ms, in small transactions. Blocks. */
+/* Deletes samples older than before_ms, and a day later series that had neither samples nor,
+ * in this life, a producer since; in transactions of at most 512 rows. Blocks. */
 void energy_prune(struct energy *e, int64_t before_ms);
 
 #endif

@@ -34,6 +34,9 @@ enum rc must_check db_token_by_hash(struct db_conn *c,
 	const char token_hash[SECRET_TOKEN_HASH_SIZE], int64_t now_ms, struct token *out,
 	struct account *account, struct err *err);
 enum rc must_check db_token_delete(struct db_conn *c, const char *id, struct err *err);
+/* Those that expired before then. */
+enum rc must_check db_token_prune(
+	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
 /* By id; account_id NULL lists all. */
 enum rc must_check db_token_list(struct db_conn *c, const char *account_id, const char *after,
 	int limit, bool (*visit)(void *arg, const struct token *t), void *arg, struct err *err);

@@ -23,6 +23,9 @@ enum rc must_check db_drive_set_labels(struct db_conn *c, const char *id, const 
 	uint32_t config_version, struct err *err);
 enum rc must_check db_drive_each(struct db_conn *c,
 	bool (*visit)(void *arg, const struct drive_record *d), void *arg, struct err *err);
+/* Those last seen before then, but for those with labels or claims. */
+enum rc must_check db_drive_prune(
+	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
 
 /* One claim a (drive, kind, owner): a second put replaces the wish, keeping id and created_ms,
  * which are written back into *claim. */

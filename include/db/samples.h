@@ -12,8 +12,13 @@
 
 #define DB_TICK_MAX_SAMPLES 65536
 
-/* Finds or makes the series; fills s->id. */
+/* Finds or makes the series with its source and used_ms; fills s->id. */
 enum rc must_check db_series_put(struct db_conn *c, struct series *s, struct err *err);
+/* Moves used_ms on, never back. No error when there is no such series. */
+enum rc must_check db_series_touch(struct db_conn *c, int64_t id, int64_t used_ms, struct err *err);
+/* Deletes it unless it was used since; its samples must be gone. No id is ever given again. */
+enum rc must_check db_series_forget(
+	struct db_conn *c, int64_t id, int64_t before_ms, struct err *err);
 enum rc must_check db_series_get(
 	struct db_conn *c, int64_t id, struct series *out, struct err *err);
 /* Each filter may be NULL, quantity -1. After id `after`, ascending, at most limit. first_ms and

@@ -38,6 +38,7 @@ struct series {
 	struct series_key key;
 	char source[48];
 	int64_t first_ms, last_ms; /* NONE while empty */
+	int64_t used_ms;           /* wall; it had samples or a producer about then, or later */
 };
 
 struct sample {

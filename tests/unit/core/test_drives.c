@@ -630,8 +630,8 @@ static void what_the_first_scan_finds_is_one_transaction(void **state) {
 	assert_int_equal(count_events(f, EVENT_DRIVE_ADDED), FAKE_MAX_DRIVES);
 }
 
-static void a_first_scan_that_could_not_be_noted_is_noted_later(void **state) {
-	struct fixture *f = *state;
+/* A drive that hangs, found while nothing could be written. */
+static int start_without_store(struct fixture *f) {
 	const struct drives_config config = {.timeout_ms = LONG_MS, .host_id = HOST};
 	struct err err;
 	const int n = fake_drive_add(f->fake, "S1");
@@ -641,6 +641,24 @@ static void a_first_scan_that_could_not_be_noted_is_noted_later(void **state) {
 	assert_int_equal(drives_start(f->drives, &err), RC_OK);
 	db_fail_nth(f->control->db, 0, RC_OK);
 	assert_int_equal(count_events(f, EVENT_DRIVE_ADDED), 0);
+	return n;
+}
+
+static void a_drive_that_could_not_be_noted_takes_labels(void **state) {
+	struct fixture *f = *state;
+	char id[DRIVE_ID_SIZE];
+	struct err err;
+	start_without_store(f);
+	fake_drive_id(f->drives, "S1", id);
+	assert_int_equal(
+		drives_set_labels(f->drives, &actor_system, id, "{\"rack\":\"7\"}", 0, &err),
+		RC_OK);
+	assert_int_equal(get(f, id).config_version, 2);
+}
+
+static void a_first_scan_that_could_not_be_noted_is_told_of_later(void **state) {
+	struct fixture *f = *state;
+	const int n = start_without_store(f);
 	fake_drive_hang(f->fake, n, false);
 	wait_for_events(f, EVENT_DRIVE_ADDED, 1);
 }
@@ -773,7 +791,8 @@ int main(void) {
 		TEST(other_power_states_are_news),
 		TEST(without_a_period_nobody_is_asked_again),
 		TEST(what_the_first_scan_finds_is_one_transaction),
-		TEST(a_first_scan_that_could_not_be_noted_is_noted_later),
+		TEST(a_first_scan_that_could_not_be_noted_is_told_of_later),
+		TEST(a_drive_that_could_not_be_noted_takes_labels),
 		TEST(labels_stay_and_know_their_version),
 		TEST(lists_ascend_and_can_be_taken_up_again),
 		TEST(nobody_knows_an_unknown_drive),

@@ -443,6 +443,44 @@ static void old_samples_are_deleted(void **state) {
 	assert_int_equal(seen.s[0].at_ms, 100000);
 }
 
+static int64_t wall_ms;
+
+static int64_t fake_wall_ms(void) {
+	return wall_ms;
+}
+
+static bool has_series(struct fixture *f, const char *object) {
+	struct series s;
+	return energy_find(f->energy, HOST, object, QUANTITY_POWER, &s, NULL) == RC_OK;
+}
+
+static void series_are_forgotten_when_nobody_uses_them(void **state) {
+	static const int64_t day_ms = 86400000;
+	struct fixture *f = *state;
+	wall_ms = 1000 * day_ms;
+	clock_replace(fake_wall_ms, NULL);
+	int64_t silent = make_series(f, "silent", QUALITY_BMC);
+	int64_t id = make_series(f, "host", QUALITY_BMC);
+	wall_ms += 50 * day_ms;
+	/* Both have producers in this life. */
+	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	reopen(f, NEVER_MS);
+	assert_true(has_series(f, "silent"));
+	wall_ms += 10 * day_ms;
+	assert_int_equal(make_series(f, "host", QUALITY_BMC), id);
+	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	assert_true(has_series(f, "silent"));
+	wall_ms += 2 * day_ms;
+	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	assert_false(has_series(f, "silent"));
+	reopen(f, NEVER_MS);
+	assert_false(has_series(f, "silent"));
+	assert_true(has_series(f, "host"));
+	/* A new one of the same name is another one. */
+	assert_true(make_series(f, "silent", QUALITY_BMC) > silent);
+	clock_replace(NULL, NULL);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -463,6 +501,7 @@ int main(void) {
 		TEST(bad_questions_are_refused),
 		TEST(demands_shorten_the_period),
 		TEST(old_samples_are_deleted),
+		TEST(series_are_forgotten_when_nobody_uses_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

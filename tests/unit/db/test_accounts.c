@@ -208,6 +208,19 @@ static void tokens_are_found_by_hash_until_they_expire(void **state) {
 	assert_int_equal(db_token_by_hash(c, hash3, 0, &t, &a, NULL), RC_NOT_FOUND);
 }
 
+static void expired_tokens_are_pruned(void **state) {
+	struct db_conn *c = conn(state);
+	struct token t;
+	int removed;
+	insert_tokens(c);
+	assert_int_equal(db_token_prune(c, 1000, 9, &removed, NULL), RC_OK);
+	assert_int_equal(removed, 0);
+	assert_int_equal(db_token_prune(c, 1001, 9, &removed, NULL), RC_OK);
+	assert_int_equal(removed, 1);
+	assert_int_equal(db_token_get(c, "t1", &t, NULL), RC_OK);
+	assert_int_equal(db_token_get(c, "t2", &t, NULL), RC_NOT_FOUND);
+}
+
 static void tokens_of_a_disabled_account_do_not_count(void **state) {
 	struct db_conn *c = conn(state);
 	struct account a = ada;
@@ -275,6 +288,7 @@ int main(void) {
 		WITH_DB(administrators_are_counted_while_enabled),
 		WITH_DB(accounts_are_listed_by_name),
 		WITH_DB(tokens_are_found_by_hash_until_they_expire),
+		WITH_DB(expired_tokens_are_pruned),
 		WITH_DB(tokens_of_a_disabled_account_do_not_count),
 		WITH_DB(tokens_go_with_their_account),
 		WITH_DB(a_token_needs_its_account_and_a_hash_of_its_own),

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -64,6 +65,34 @@ static bool count_drive(void *arg, const struct drive_record *d) {
 	int *n = arg;
 	assert_int_equal(d->id[1], '0' + *n);
 	return ++*n < 3;
+}
+
+static void put_drive(struct db_conn *c, const char *id, int64_t seen_ms, const char *labels) {
+	struct drive_record d = {.config_version = 1, .last_seen_ms = seen_ms};
+	snprintf(d.id, sizeof(d.id), "%s", id);
+	snprintf(d.labels, sizeof(d.labels), "%s", labels);
+	assert_int_equal(db_drive_seen(c, &d, NULL), RC_OK);
+}
+
+static void drives_are_forgotten_but_for_those_somebody_wanted_something_of(void **state) {
+	static const char *const kept[] = {"claimed", "labelled", "recent"};
+	struct db_conn *c = conn(state);
+	struct drive_record d;
+	struct claim claim = {.id = "c1", .drive_id = "claimed", .expires_ms = NONE};
+	int removed;
+	put_drive(c, "old", 99, "");
+	put_drive(c, "older", 98, "{}");
+	put_drive(c, "recent", 100, "");
+	put_drive(c, "labelled", 99, "{\"rack\":\"7\"}");
+	put_drive(c, "claimed", 99, "");
+	assert_int_equal(db_claim_put(c, &claim, NULL), RC_OK);
+	assert_int_equal(db_drive_prune(c, 100, 1, &removed, NULL), RC_OK);
+	assert_int_equal(removed, 1);
+	assert_int_equal(db_drive_prune(c, 100, 9, &removed, NULL), RC_OK);
+	assert_int_equal(removed, 1);
+	assert_int_equal(db_drive_get(c, "old", &d, NULL), RC_NOT_FOUND);
+	for (size_t i = 0; i < array_len(kept); i++)
+		assert_int_equal(db_drive_get(c, kept[i], &d, NULL), RC_OK);
 }
 
 static void drives_are_visited_in_order_until_stopped(void **state) {
@@ -187,6 +216,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_DB(a_drive_keeps_its_labels_when_seen_again),
 		WITH_DB(unknown_drives_are_not_found),
+		WITH_DB(drives_are_forgotten_but_for_those_somebody_wanted_something_of),
 		WITH_DB(drives_are_visited_in_order_until_stopped),
 		WITH_DB(a_second_wish_of_an_owner_replaces_the_first),
 		WITH_DB(claims_differ_by_drive_kind_and_owner),

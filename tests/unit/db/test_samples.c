@@ -56,6 +56,23 @@ static void a_series_is_made_once(void **state) {
 	assert_int_equal(db_series_get(c, 2, &got, NULL), RC_NOT_FOUND);
 }
 
+static void a_series_is_forgotten_unless_it_is_used(void **state) {
+	struct db_conn *c = conn(state);
+	struct series s = power, got;
+	s.used_ms = 100;
+	assert_int_equal(db_series_put(c, &s, NULL), RC_OK);
+	assert_int_equal(db_series_touch(c, s.id, 200, NULL), RC_OK);
+	assert_int_equal(db_series_touch(c, s.id, 150, NULL), RC_OK);
+	assert_int_equal(db_series_touch(c, 77, 150, NULL), RC_OK);
+	assert_int_equal(db_series_forget(c, s.id, 200, NULL), RC_OK);
+	assert_int_equal(db_series_get(c, s.id, &got, NULL), RC_OK);
+	assert_int_equal(got.used_ms, 200);
+	assert_int_equal(db_series_forget(c, s.id, 201, NULL), RC_OK);
+	assert_int_equal(db_series_get(c, s.id, &got, NULL), RC_NOT_FOUND);
+	assert_int_equal(db_series_put(c, &s, NULL), RC_OK);
+	assert_int_equal(s.id, 2);
+}
+
 struct seen {
 	int64_t at[16];
 	int n, stop_after;
@@ -242,6 +259,7 @@ static void a_range_query_uses_the_index_at_both_ends(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		WITH_DB(a_series_is_made_once),
+		WITH_DB(a_series_is_forgotten_unless_it_is_used),
 		WITH_DB(series_are_filtered_by_what_they_are_of),
 		WITH_DB(qualities_never_mix),
 		WITH_DB(a_range_gives_its_samples_in_order_of_insertion),
