@@ -51,13 +51,13 @@ class FakeBmc:
         self.directory = tempfile.TemporaryDirectory(prefix="fakebmc-")
         self.ca_file = self.directory.name + "/ca.pem"
         self.fingerprint_sha256 = ""
-        self.server = Server(("127.0.0.1", 0), self._handler())
-        if not plain:
-            self._wrap(name)
-        scheme = "http" if plain else "https"
-        self.url = f"{scheme}://127.0.0.1:{self.server.server_address[1]}"
+        self.context = None if plain else self._certify(name)
+        self.alive = True
+        self._listen(0)
+        self.port = self.server.server_address[1]
+        self.url = f"{'http' if plain else 'https'}://127.0.0.1:{self.port}"
 
-    def _wrap(self, name):
+    def _certify(self, name):
         ca = trustme.CA()
         certificate = ca.issue_cert(name)
         ca.cert_pem.write_to_path(self.ca_file)
@@ -65,11 +65,31 @@ class FakeBmc:
         self.fingerprint_sha256 = hashlib.sha256(der).hexdigest()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         certificate.configure_cert(context)
-        self.server.socket = context.wrap_socket(
-            self.server.socket, server_side=True, do_handshake_on_connect=False)
+        return context
+
+    def _listen(self, port):
+        self.server = Server(("127.0.0.1", port), self._handler())
+        if self.context:
+            self.server.socket = self.context.wrap_socket(
+                self.server.socket, server_side=True, do_handshake_on_connect=False)
+
+    def _serve(self):
+        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def die(self):
+        """Refuses connections and hangs up on those there are."""
+        self.alive = False
+        self.server.shutdown()
+        self.server.server_close()
+
+    def revive(self):
+        """The same BMC again, at the same place."""
+        self.alive = True
+        self._listen(self.port)
+        self._serve()
 
     def __enter__(self):
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
+        self._serve()
         return self
 
     def __exit__(self, *_):
@@ -149,6 +169,9 @@ class FakeBmc:
                 pass
 
             def do_GET(self):
+                if not bmc.alive:
+                    self.close_connection = True
+                    return
                 with bmc.lock:
                     bmc.requests.append(self.path)
                     bmc.at_once += 1
