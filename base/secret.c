@@ -11,7 +11,7 @@
 #define BASE64 sodium_base64_VARIANT_URLSAFE_NO_PADDING
 
 /* Made at start and never kept: fingerprints mean something within this process alone. */
-static unsigned char fingerprint_key[crypto_generichash_KEYBYTES];
+static unsigned char fingerprint_key[crypto_shorthash_siphashx24_KEYBYTES];
 
 enum rc secret_init(struct err *err) {
 	int done = sodium_init();
@@ -89,9 +89,11 @@ void secret_token_hash(const char *token, char out[SECRET_TOKEN_HASH_SIZE]) {
 	sodium_bin2hex(out, SECRET_TOKEN_HASH_SIZE, digest, sizeof(digest));
 }
 
+_Static_assert(SECRET_FINGERPRINT_BYTES == crypto_shorthash_siphashx24_BYTES, "fills out");
+
+/* Of every request: SipHash with 128 bits is made for short texts, a fifth of BLAKE2b's time. */
 void secret_fingerprint(const void *data, size_t len, uint8_t out[SECRET_FINGERPRINT_BYTES]) {
-	crypto_generichash(
-		out, SECRET_FINGERPRINT_BYTES, data, len, fingerprint_key, sizeof(fingerprint_key));
+	crypto_shorthash_siphashx24(out, data, len, fingerprint_key);
 }
 
 /* --- sealed values: base64(nonce, box) --- */

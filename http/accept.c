@@ -43,16 +43,17 @@ static int parse_q(const char *s, size_t len) {
 	return q;
 }
 
-/* The end of what begins at s: one of the characters in stop outside of quotes, or the NUL. */
-static const char *part_end(const char *s, const char *stop) {
+/* The end of what begins at s: a comma or semicolon outside of quotes, or the NUL. */
+static const char *part_end(const char *s) {
 	bool quoted = false;
-	for (; *s; s++) {
+	s += strcspn(s, "\",;");
+	while (*s == '"' || *s == '\\') {
 		if (*s == '"')
 			quoted = !quoted;
-		else if (*s == '\\' && quoted && s[1])
-			s++;
-		else if (!quoted && strchr(stop, *s))
-			break;
+		else if (s[1])
+			s++; /* what follows is meant literally */
+		s++;
+		s += strcspn(s, quoted ? "\"\\" : "\",;");
 	}
 	return s;
 }
@@ -69,13 +70,13 @@ static bool next_item(const char **at, struct item *out) {
 		(*at)++;
 	if (!**at)
 		return false;
-	const char *end = part_end(*at, ",;");
+	const char *end = part_end(*at);
 	size_t len = (size_t)(end - *at);
 	const char *name = trim(*at, &len);
 	*out = (struct item){name, len, 1000};
 	while (*end == ';') {
 		const char *param = end + 1;
-		end = part_end(param, ",;");
+		end = part_end(param);
 		parse_param(param, (size_t)(end - param), out);
 	}
 	*at = end;

@@ -76,6 +76,8 @@ void cache_free(struct cache *c) {
 }
 
 static void touch(struct cache *c, struct entry *e) {
+	if (c->entries->prev == e)
+		return; /* the latest already: the first one's prev */
 	DL_DELETE(c->entries, e);
 	DL_APPEND(c->entries, e);
 }

@@ -165,7 +165,8 @@ static enum MHD_Result queue(struct mhd *m, struct MHD_Connection *c, struct htt
 	bool is_stream = q->answer->content_type && !q->answer->bytes;
 	deadline_set(m, c, is_stream ? 0 : ANSWER_TIMEOUTS);
 	metric_add(METRIC_HTTP_REQUESTS, 1);
-	metric_add(METRIC_HTTP_5XX, q->answer->status >= 500);
+	if (q->answer->status >= 500)
+		metric_add(METRIC_HTTP_5XX, 1);
 	return MHD_queue_response(c, (unsigned)q->answer->status, q->answer->response);
 }
 

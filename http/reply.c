@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/parse.h"
 #include "http/cache.h"
 #include "http/etag.h"
 #include "http/gzip.h"
@@ -20,14 +21,14 @@
 /* --- the cache --- */
 
 struct cache_key {
-	char text[CACHED_TARGET_MAX + 32];
+	char text[2 + CACHED_TARGET_MAX + 1];
 };
 
 /* The form comes first: a target may end in anything. */
 static bool key_of(const struct http_request *q, struct cache_key *key) {
-	int len = snprintf(key->text, sizeof(key->text), "%u%c%s", q->variant,
-		q->takes_gzip ? 'z' : ' ', q->text);
-	return len > 0 && (size_t)len < sizeof(key->text);
+	key->text[0] = (char)('0' + q->variant);
+	key->text[1] = q->takes_gzip ? 'z' : ' ';
+	return str_copy(key->text + 2, sizeof(key->text) - 2, q->text);
 }
 
 static void take_version(struct http_request *q) {

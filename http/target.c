@@ -13,14 +13,13 @@ static int hex_value(char c) {
 	return -1;
 }
 
-/* Length of the valid UTF-8 sequence at s (which ends in NUL), 0 if it is none: overlong forms,
- * surrogates and what lies beyond U+10FFFF are none. */
+/* Length of the valid UTF-8 sequence beyond ASCII at s (ends in NUL), 0 if it is none: overlong
+ * forms, surrogates and what lies beyond U+10FFFF are none. */
 static size_t utf8_len(const unsigned char *s) {
 	static const struct {
 		unsigned char lead_min, lead_max, second_min, second_max;
 		size_t len;
 	} forms[] = {
-		{0x01, 0x7f, 0, 0, 1},
 		{0xc2, 0xdf, 0x80, 0xbf, 2},
 		{0xe0, 0xe0, 0xa0, 0xbf, 3},
 		{0xe1, 0xec, 0x80, 0xbf, 3},
@@ -33,7 +32,7 @@ static size_t utf8_len(const unsigned char *s) {
 	for (size_t i = 0; i < array_len(forms); i++) {
 		if (s[0] < forms[i].lead_min || s[0] > forms[i].lead_max)
 			continue;
-		if (forms[i].len > 1 && (s[1] < forms[i].second_min || s[1] > forms[i].second_max))
+		if (s[1] < forms[i].second_min || s[1] > forms[i].second_max)
 			return 0;
 		for (size_t k = 2; k < forms[i].len; k++) {
 			if (s[k] < 0x80 || s[k] > 0xbf)
@@ -47,7 +46,7 @@ static size_t utf8_len(const unsigned char *s) {
 static bool is_utf8(const char *s) {
 	const unsigned char *p = (const unsigned char *)s;
 	while (*p) {
-		size_t len = utf8_len(p);
+		size_t len = *p < 0x80 ? 1 : utf8_len(p);
 		if (!len)
 			return false;
 		p += len;
@@ -64,7 +63,8 @@ struct cursor {
 /* Decodes up to one of the characters in stop or the end, terminates the text in out. */
 static enum rc decode(struct cursor *c, const char *stop, bool plus_is_space, const char **text) {
 	char *start = c->out;
-	while (*c->at && !strchr(stop, *c->at)) {
+	const char *end = c->at + strcspn(c->at, stop);
+	while (c->at < end) {
 		char ch = *c->at++;
 		if (ch == '%') {
 			int high = hex_value(c->at[0]);

@@ -173,7 +173,7 @@ static enum rc make_faces(struct process *p, struct err *err) {
 		.max_connections = (unsigned)c->max_connections,
 		.max_per_address = (unsigned)c->max_per_address,
 		.idle_timeout_s = (unsigned)c->idle_timeout_s,
-		.header_bytes = 32768,
+		.header_bytes = 16384,
 		.max_streams = (unsigned)c->max_streams,
 		.cache_bytes_max = (unsigned)c->cache_bytes,
 		.gzip = c->gzip,
