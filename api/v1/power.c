@@ -150,7 +150,7 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 	struct power_outcome o = {.wish = claim.wish,
 		.observed_state = v.observed_state,
 		.in_sync = v.in_sync,
-		.recorded = true};
+		.recorded = v.recorded};
 	if (holder_of(&v))
 		snprintf(o.held_by, sizeof(o.held_by), "%s", holder_of(&v));
 	render_desired(r, id, &o);

@@ -47,7 +47,8 @@ static const uint8_t states_after[RC_COUNT_] = {
 
 static void take_state(struct entry *e, enum rc rc, struct todo *t) {
 	const int state = states_after[rc] + KEEP;
-	if (state == KEEP || e->d.state == DRIVE_GONE)
+	/* At the end of the service its sources give up, not the drives. */
+	if (state == KEEP || e->d.state == DRIVE_GONE || e->ds->stopping)
 		return;
 	if (state == DRIVE_LIVE)
 		e->d.seen_ms = clock_wall_ms();

@@ -54,7 +54,7 @@ enum rc power_start(struct power *p, struct err *err) {
 static void cancel(struct power *p, struct wait_list *l) {
 	struct wait *list = waits_take(l);
 	for (struct wait *w = list; w; w = w->next)
-		w->outcome.rc = err_set(&w->outcome.err, RC_CANCELLED, "the service is stopping");
+		w->outcome.rc = err_set(&w->outcome.err, RC_UNAVAILABLE, "the service is stopping");
 	waits_deliver(p, list, true);
 }
 
@@ -132,6 +132,7 @@ static void view_claims(struct power *p, const char *drive_id, struct power_view
 	v->claim_count = ct->claim_count;
 	memcpy(v->claims, ct->claims, sizeof(v->claims));
 	v->config_version = claims_version(ct);
+	v->recorded = !ct->unrecorded;
 	const int wanted = control_wanted(ct);
 	v->in_sync = wanted < 0 || control_matches(ct, wanted, v->observed_state);
 	pthread_mutex_unlock(&p->lock);

@@ -155,7 +155,7 @@ static void carry_out(struct sim_target *t, const struct command *c) {
 
 static void cancel(const struct command *c) {
 	struct drive_reply r = {.power_state = -1};
-	r.rc = err_set(&r.err, RC_CANCELLED, "the simulator ends");
+	r.rc = err_set(&r.err, RC_UNAVAILABLE, "the service is stopping");
 	c->fn(c->arg, &r);
 }
 

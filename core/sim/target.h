@@ -22,7 +22,7 @@ struct sim_target_config {
 
 struct sim_target *sim_target_new(
 	const struct sim_target_config *config, struct sim_pace *pace, struct err *err);
-/* Answers what is still waiting with RC_CANCELLED. NULL is fine. */
+/* Answers what is still waiting with RC_UNAVAILABLE. NULL is fine. */
 void sim_target_free(struct sim_target *t);
 struct drive_source sim_target_source(struct sim_target *t);
 

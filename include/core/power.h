@@ -28,7 +28,9 @@ enum rc must_check power_start(struct power *p, struct err *err);
 /* How a change ended. */
 struct power_outcome {
 	enum rc rc; /* RC_OK; RC_REFUSED: the drive said no and the claim was withdrawn;
-		       RC_TIMEOUT: no answer yet, the claim stays */
+		       RC_TIMEOUT: no answer yet, the claim stays; RC_UNAVAILABLE: the drive
+		       went, or the service stops: the claim stays too; others as from the
+		       drive */
 	struct err err;
 	struct power_wish wish;
 	int observed_state; /* -1 unknown */
@@ -67,6 +69,7 @@ struct power_view {
 	struct claim claims[POWER_MAX_CLAIMS];
 	struct power_effective effective;
 	bool in_sync;
+	bool recorded; /* false: the store lacks the last change of desired, for now */
 	uint32_t config_version; /* of the claims */
 	uint32_t observed_version;
 	int64_t limit_mw; /* in force: the max power of the effective state when a limit or cap

@@ -487,6 +487,11 @@ static void power_goes_on_without_the_store(void **state) {
 	assert_false(o.recorded);
 	assert_int_equal(fake_drive_power(f->fake, f->n), 2);
 	assert_int_equal(view(f).effective.state, 2);
+	assert_false(view(f).recorded);
+}
+
+static bool is_recorded(void *arg) {
+	return view(arg).recorded;
 }
 
 static bool note_claim(void *arg, const struct claim *claim unused_arg) {
@@ -513,6 +518,20 @@ static void what_was_not_recorded_is_recorded_later(void **state) {
 	assert_false(set(f, 2).recorded);
 	db_fail_nth(f->control->db, 0, RC_OK);
 	assert_true(eventually(is_stored, f));
+	assert_true(eventually(is_recorded, f));
+}
+
+static void who_waits_at_the_end_hears_of_it(void **state) {
+	struct fixture *f = *state;
+	const struct power_wish one = state_wish(1), two = state_wish(2);
+	start(f, &(struct options){0});
+	wait_for_observed(f, 0);
+	fake_drive_hang(f->fake, f->n, true);
+	struct latch *asked = begin_set(f, &one), *waiting = begin_set(f, &two);
+	stop(f);
+	assert_int_equal(outcome_of(asked).rc, RC_UNAVAILABLE);
+	assert_int_equal(outcome_of(waiting).rc, RC_UNAVAILABLE);
+	f->fake = fake_drives_new();
 }
 
 static void two_wait_and_the_third_is_sent_away(void **state) {
@@ -784,6 +803,7 @@ int main(void) {
 		TEST(a_late_answer_still_counts),
 		TEST(power_goes_on_without_the_store),
 		TEST(what_was_not_recorded_is_recorded_later),
+		TEST(who_waits_at_the_end_hears_of_it),
 		TEST(two_wait_and_the_third_is_sent_away),
 		TEST(a_drive_that_is_not_there_cannot_be_asked),
 		TEST(a_lease_is_above_desired_and_gives_back),

@@ -311,7 +311,7 @@ static void count(void *arg, const struct drive_reply *r) {
 	struct counter *c = arg;
 	pthread_mutex_lock(&c->lock);
 	c->ok += r->rc == RC_OK;
-	c->cancelled += r->rc == RC_CANCELLED;
+	c->cancelled += r->rc == RC_UNAVAILABLE;
 	pthread_mutex_unlock(&c->lock);
 }
 
