@@ -96,6 +96,13 @@ void secret_fingerprint(const void *data, size_t len, uint8_t out[SECRET_FINGERP
 	crypto_shorthash_siphashx24(out, data, len, fingerprint_key);
 }
 
+void secret_digest(const uint8_t key[SECRET_KEY_BYTES], const void *data, size_t len,
+	char hex[SECRET_DIGEST_SIZE]) {
+	unsigned char digest[32];
+	crypto_generichash(digest, sizeof(digest), data, len, key, SECRET_KEY_BYTES);
+	sodium_bin2hex(hex, SECRET_DIGEST_SIZE, digest, sizeof(digest));
+}
+
 /* --- sealed values: base64(nonce, box) --- */
 
 #define NONCE_BYTES crypto_secretbox_NONCEBYTES

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "base/parse.h"
 #include "core/accounts_impl.h"
+#include "core/once.h"
 #include "db/accounts.h"
 
 /* --- the one way to change something --- */
@@ -29,6 +30,11 @@ static enum rc change_note(struct accounts *a, const struct change *ch, struct e
 	if (rc)
 		return rc;
 	return events_add(a->events, ch->c, EVENT_ACCOUNT_CHANGED, ch->who, ch->object, data, err);
+}
+
+/* What was made, under the key of the request. */
+static enum rc keep_once(const struct change *ch, enum rc rc, struct err *err) {
+	return rc ? rc : once_keep(ch->c, ch->who, ch->object, err);
 }
 
 /* Commits with audit and event when rc is good so far, else rolls back. */
@@ -124,7 +130,10 @@ static enum rc create(struct accounts *a, const struct actor *who, const struct 
 	struct change ch = {.who = who, .action = "account.create"};
 	snprintf(ch.object, sizeof(ch.object), "/accounts/%s", out->id);
 	rc = change_begin(a, &ch, err);
-	return rc ? rc : change_end(a, &ch, db_account_insert(ch.c, out, hash, err), err);
+	if (rc)
+		return rc;
+	rc = keep_once(&ch, db_account_insert(ch.c, out, hash, err), err);
+	return change_end(a, &ch, rc, err);
 }
 
 enum rc accounts_create(struct accounts *a, const struct actor *who, const struct account_change *c,
@@ -202,7 +211,7 @@ static enum rc update(struct db_conn *c, const struct actor *who, const char *id
 		return rc;
 	if (who->role < out->role)
 		return err_set(err, RC_FORBIDDEN, "this needs the role %s", role_name(out->role));
-	if (u->if_version && u->if_version != out->config_version)
+	if (u->if_version != VERSION_ANY && u->if_version != out->config_version)
 		return err_set(err, RC_PRECONDITION, "the account has changed meanwhile");
 	*changed = apply(out, u);
 	if (!*changed)
@@ -233,8 +242,17 @@ enum rc accounts_update(struct accounts *a, const struct actor *who, const char 
 	return change_end(a, &ch, rc, err);
 }
 
-enum rc accounts_delete(
-	struct accounts *a, const struct actor *who, const char *id, struct err *err) {
+static enum rc check_version(
+	struct db_conn *c, const char *id, uint32_t if_version, struct err *err) {
+	struct account account;
+	enum rc rc = if_version == VERSION_ANY ? RC_OK : db_account_get(c, id, &account, err);
+	if (!rc && if_version != VERSION_ANY && if_version != account.config_version)
+		rc = err_set(err, RC_PRECONDITION, "the account has changed meanwhile");
+	return rc;
+}
+
+enum rc accounts_delete(struct accounts *a, const struct actor *who, const char *id,
+	uint32_t if_version, struct err *err) {
 	struct change ch = {.who = who, .action = "account.delete"};
 	snprintf(ch.object, sizeof(ch.object), "/accounts/%s", id);
 	enum rc rc = check_administrator(who, err);
@@ -242,7 +260,9 @@ enum rc accounts_delete(
 		rc = change_begin(a, &ch, err);
 	if (rc)
 		return rc;
-	rc = db_account_delete(ch.c, id, err);
+	rc = check_version(ch.c, id, if_version, err);
+	if (!rc)
+		rc = db_account_delete(ch.c, id, err);
 	if (!rc)
 		rc = check_administrator_left(ch.c, err);
 	return change_end(a, &ch, rc, err);

@@ -28,8 +28,7 @@ struct accounts *accounts_new(const struct accounts_config *config, struct db *c
 	a->events = events;
 	pthread_mutex_init(&a->hash_lock, NULL);
 	cond_init(&a->hash_ended);
-	/* Begins at the time, so that no tag of an earlier life fits. */
-	atomic_init(&a->version, (uint64_t)clock_wall_ms());
+	atomic_init(&a->version, clock_first_version());
 	return a;
 }
 

@@ -17,6 +17,7 @@
 #include "core/energy.h"
 #include "core/hosts.h"
 #include "core/httpc.h"
+#include "core/once.h"
 #include "core/power.h"
 #include "core/privc.h"
 #include "core/retention.h"
@@ -125,8 +126,10 @@ static enum rc make_hosts(struct core *core, struct err *err) {
 	enum rc rc = secret_key_load(core->config.secret_key_file, config.secret_key, err);
 	if (rc)
 		return rc;
-	core->hosts = hosts_new(&config, core->control, core->events, core->energy, core->httpc,
-		core->timers, core->jobs, err);
+	core->once = once_new(config.secret_key, core->control, err);
+	if (core->once)
+		core->hosts = hosts_new(&config, core->control, core->events, core->energy,
+			core->httpc, core->timers, core->jobs, err);
 	secret_wipe(config.secret_key, sizeof(config.secret_key));
 	return core->hosts ? RC_OK : err->rc;
 }
@@ -316,6 +319,7 @@ void core_free(struct core *core, int64_t deadline_ms) {
 	hosts_free(core->hosts);
 	httpc_free(core->httpc);
 	energy_free(core->energy);
+	once_free(core->once);
 	accounts_free(core->accounts);
 	events_free(core->events);
 	pool_free(core->jobs);

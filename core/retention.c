@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/once.h"
 #include "db/accounts.h"
 #include "db/drives.h"
 #include "db/events.h"
@@ -12,7 +13,6 @@
 #define BATCH 500
 #define FIRST_PRUNE_MS 60000
 #define DAY_MS INT64_C(86400000)
-#define IDEMPOTENCY_DAYS 1
 
 struct retention {
 	struct retention_config config;
@@ -71,7 +71,7 @@ static void prune(struct retention *r) {
 	prune_table(r, "events", db_event_prune, c->event_days);
 	prune_table(r, "audit", db_audit_prune, c->audit_days);
 	prune_table(r, "runs", db_run_prune, c->run_days);
-	prune_table(r, "idempotency keys", db_idempotency_prune, IDEMPOTENCY_DAYS);
+	prune_table(r, "idempotency keys", db_idempotency_prune, ONCE_KEPT_DAYS);
 	prune_table(r, "tokens", db_token_prune, RETENTION_TOKEN_DAYS);
 	prune_table(r, "drives", db_drive_prune, RETENTION_DRIVE_DAYS);
 	if (r->energy && c->sample_days && !is_stopping(r))

@@ -85,6 +85,8 @@ static enum rc open_all(struct db *db, unsigned readers, struct err *err) {
 		rc = conn_check(db->writer, err);
 	if (rc == RC_OK)
 		rc = migrate(db->writer, kinds[db->file].schema, err);
+	if (rc == RC_OK)
+		conn_serve(db->writer);
 	while (rc == RC_OK && db->readers < readers) {
 		rc = open_conn(db, false, &db->idle[db->readers], err);
 		if (rc == RC_OK)

@@ -157,42 +157,32 @@ enum rc db_meta_set(struct db_conn *c, const char *key, const char *value, struc
 
 enum rc db_idempotency_insert(struct db_conn *c, const struct idempotency *i, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"INSERT INTO idempotency (account_id, method, path, key, fingerprint, status,"
-		" location, body, created_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)");
+		"INSERT INTO idempotency (account_id, method, path, key, fingerprint, location,"
+		" created_ms) VALUES ($1, $2, $3, $4, $5, $6, $7)");
 	stmt_text(st, 1, i->account_id);
 	stmt_text(st, 2, i->method);
 	stmt_text(st, 3, i->path);
 	stmt_text(st, 4, i->key);
 	stmt_text(st, 5, i->fingerprint);
-	stmt_int(st, 6, i->status);
-	stmt_text(st, 7, i->location);
-	stmt_text(st, 8, i->body);
-	stmt_int(st, 9, i->created_ms);
+	stmt_text(st, 6, i->location);
+	stmt_int(st, 7, i->created_ms);
 	return stmt_run(st, NULL, err);
 }
 
-enum rc db_idempotency_get(struct db_conn *c, struct idempotency *key, struct err *err) {
+enum rc db_idempotency_get(struct db_conn *c, struct idempotency *i, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"SELECT fingerprint, status, location, created_ms, body FROM idempotency"
+		"SELECT fingerprint, location, created_ms FROM idempotency"
 		" WHERE account_id = $1 AND method = $2 AND path = $3 AND key = $4");
-	stmt_text(st, 1, key->account_id);
-	stmt_text(st, 2, key->method);
-	stmt_text(st, 3, key->path);
-	stmt_text(st, 4, key->key);
-	key->body = NULL;
+	stmt_text(st, 1, i->account_id);
+	stmt_text(st, 2, i->method);
+	stmt_text(st, 3, i->path);
+	stmt_text(st, 4, i->key);
 	const enum rc rc = stmt_one(st, "idempotency key", err);
 	if (rc != RC_OK)
 		return rc;
-	const char *body = col_text(st, 4);
-	if (body) {
-		key->body = strdup(body);
-		if (!key->body)
-			return err_set(err, RC_NOMEM, "out of memory for a kept answer");
-	}
-	key->status = (int)col_int(st, 1);
-	key->created_ms = col_int(st, 3);
-	col_copy(st, 0, key->fingerprint, sizeof(key->fingerprint));
-	col_copy(st, 2, key->location, sizeof(key->location));
+	col_copy(st, 0, i->fingerprint, sizeof(i->fingerprint));
+	col_copy(st, 1, i->location, sizeof(i->location));
+	i->created_ms = col_int(st, 2);
 	return RC_OK;
 }
 

@@ -341,44 +341,34 @@ enum rc db_run_each_open(struct db_conn *c,
 
 /* --- own workloads ---------------------------------------------------------------------------- */
 
-static enum rc workload_exists(struct db_conn *c, const char *name, bool *out, struct err *err) {
-	auto_stmt struct stmt *st = stmt_get(c, "SELECT 1 FROM workload WHERE name = $1");
-	stmt_text(st, 1, name);
-	return stmt_next(st, out, err);
-}
+#define OWN_COLUMNS "name, " WORKLOAD_COLUMNS ", config_version"
 
-enum rc db_workload_put(
-	struct db_conn *c, const struct workload *w, bool *created, struct err *err) {
-	bool exists;
-	enum rc rc = workload_exists(c, w->name, &exists, err);
-	if (rc != RC_OK)
-		return rc;
+enum rc db_workload_put(struct db_conn *c, const struct workload *w, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"INSERT INTO workload (name, " WORKLOAD_COLUMNS ")"
-		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
+		"INSERT INTO workload (" OWN_COLUMNS ")"
+		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)"
 		" ON CONFLICT (name) DO UPDATE SET pattern = excluded.pattern,"
 		" block_bytes = excluded.block_bytes, iodepth = excluded.iodepth,"
 		" jobs = excluded.jobs, read_pct = excluded.read_pct,"
 		" size_bytes = excluded.size_bytes, rate_bytes_per_s = excluded.rate_bytes_per_s,"
-		" direct = excluded.direct");
+		" direct = excluded.direct, config_version = excluded.config_version");
 	stmt_text(st, 1, w->name);
 	bind_workload(st, 2, w);
-	rc = stmt_run(st, NULL, err);
-	if (rc == RC_OK && created)
-		*created = !exists;
-	return rc;
+	stmt_int(st, 10, w->config_version);
+	return stmt_run(st, NULL, err);
 }
 
 static bool read_own_workload(struct stmt *st, struct workload *w) {
 	memset(w, 0, sizeof(*w));
 	col_copy(st, 0, w->name, sizeof(w->name));
+	w->config_version = (uint32_t)col_int(st, 9);
 	return read_workload(st, 1, w);
 }
 
 enum rc db_workload_get(
 	struct db_conn *c, const char *name, struct workload *out, struct err *err) {
 	auto_stmt struct stmt *st =
-		stmt_get(c, "SELECT name, " WORKLOAD_COLUMNS " FROM workload WHERE name = $1");
+		stmt_get(c, "SELECT " OWN_COLUMNS " FROM workload WHERE name = $1");
 	stmt_text(st, 1, name);
 	const enum rc rc = stmt_one(st, "workload", err);
 	if (rc == RC_OK && !read_own_workload(st, out))
@@ -395,7 +385,7 @@ enum rc db_workload_delete(struct db_conn *c, const char *name, struct err *err)
 enum rc db_workload_each(struct db_conn *c, bool (*visit)(void *arg, const struct workload *w),
 	void *arg, struct err *err) {
 	auto_stmt struct stmt *st =
-		stmt_get(c, "SELECT name, " WORKLOAD_COLUMNS " FROM workload ORDER BY name");
+		stmt_get(c, "SELECT " OWN_COLUMNS " FROM workload ORDER BY name");
 	enum rc rc;
 	bool row;
 	while ((rc = stmt_next(st, &row, err)) == RC_OK && row) {

@@ -35,7 +35,7 @@ static const char *const migrations[] = {
 	"UNIQUE (drive_id, kind, owner)) STRICT;"
 
 	"CREATE TABLE workload (name TEXT PRIMARY KEY," WORKLOAD_FIELDS
-	"CHECK (name <> '')) STRICT;"
+	"config_version INTEGER NOT NULL, CHECK (name <> '')) STRICT;"
 
 	"CREATE TABLE run (id TEXT PRIMARY KEY, state TEXT NOT NULL, owner TEXT NOT NULL,"
 	"created_ms INTEGER NOT NULL, started_ms INTEGER, ended_ms INTEGER, progress REAL NOT NULL,"
@@ -79,7 +79,7 @@ static const char *const migrations[] = {
 
 	"CREATE TABLE idempotency (account_id TEXT NOT NULL, method TEXT NOT NULL,"
 	"path TEXT NOT NULL, key TEXT NOT NULL, fingerprint TEXT NOT NULL,"
-	"status INTEGER NOT NULL, location TEXT NOT NULL, body TEXT, created_ms INTEGER NOT NULL,"
+	"location TEXT NOT NULL, created_ms INTEGER NOT NULL,"
 	"PRIMARY KEY (account_id, method, path, key)) STRICT;"
 	"CREATE INDEX idempotency_created ON idempotency (created_ms);",
 };

@@ -23,6 +23,7 @@ struct db_conn {
 	void *owner;
 	struct conn_fault *fault;
 	bool writer;
+	bool in_service;          /* past opening and migrating */
 	char name[64];            /* of the file, for messages */
 	struct err failure;       /* what lost the running transaction */
 	struct err prepare_error; /* of broken */
@@ -31,51 +32,59 @@ struct db_conn {
 	struct stmt statements[STATEMENTS_MAX];
 };
 
+enum aftermath {
+	GOES_ON, /* the statement is undone, its transaction goes on */
+	LOST,    /* so is the transaction */
+	BROKEN,  /* likewise, and the file is to blame: RC_STORE to who writes in service */
+};
+
 /* Extended codes first: the first match counts, and a plain code matches all of its kind. */
 static const struct {
 	int code;
 	enum rc rc;
-	bool survivable; /* the statement is undone, its transaction goes on */
+	enum aftermath then;
 } codes[] = {
-	{SQLITE_CONSTRAINT_UNIQUE, RC_EXISTS, true},
-	{SQLITE_CONSTRAINT_PRIMARYKEY, RC_EXISTS, true},
-	{SQLITE_CONSTRAINT_ROWID, RC_EXISTS, true},
-	{SQLITE_CONSTRAINT_FOREIGNKEY, RC_NOT_FOUND, true},
-	{SQLITE_CONSTRAINT, RC_INVALID, true},
-	{SQLITE_TOOBIG, RC_TOO_LARGE, true},
-	{SQLITE_BUSY_SNAPSHOT, RC_CONFLICT, false},
-	{SQLITE_BUSY, RC_TIMEOUT, false},
-	{SQLITE_LOCKED, RC_TIMEOUT, false},
-	{SQLITE_FULL, RC_NO_SPACE, false},
-	{SQLITE_CORRUPT, RC_CORRUPT, false},
-	{SQLITE_NOTADB, RC_CORRUPT, false},
-	{SQLITE_NOMEM, RC_NOMEM, false},
-	{SQLITE_IOERR_NOMEM, RC_NOMEM, false},
-	{SQLITE_IOERR, RC_IO, false},
-	{SQLITE_CANTOPEN, RC_IO, false},
-	{SQLITE_PERM, RC_FORBIDDEN, false},
-	{SQLITE_READONLY, RC_FORBIDDEN, false},
-	{SQLITE_INTERRUPT, RC_CANCELLED, false},
+	{SQLITE_CONSTRAINT_UNIQUE, RC_EXISTS, GOES_ON},
+	{SQLITE_CONSTRAINT_PRIMARYKEY, RC_EXISTS, GOES_ON},
+	{SQLITE_CONSTRAINT_ROWID, RC_EXISTS, GOES_ON},
+	{SQLITE_CONSTRAINT_FOREIGNKEY, RC_NOT_FOUND, GOES_ON},
+	{SQLITE_CONSTRAINT, RC_INVALID, GOES_ON},
+	{SQLITE_TOOBIG, RC_TOO_LARGE, GOES_ON},
+	{SQLITE_BUSY_SNAPSHOT, RC_CONFLICT, LOST},
+	{SQLITE_BUSY, RC_TIMEOUT, BROKEN},
+	{SQLITE_LOCKED, RC_TIMEOUT, BROKEN},
+	{SQLITE_FULL, RC_NO_SPACE, LOST},
+	{SQLITE_CORRUPT, RC_CORRUPT, BROKEN},
+	{SQLITE_NOTADB, RC_CORRUPT, BROKEN},
+	{SQLITE_NOMEM, RC_NOMEM, LOST},
+	{SQLITE_IOERR_NOMEM, RC_NOMEM, LOST},
+	{SQLITE_IOERR, RC_IO, BROKEN},
+	{SQLITE_CANTOPEN, RC_IO, BROKEN},
+	{SQLITE_PERM, RC_FORBIDDEN, BROKEN},
+	{SQLITE_READONLY, RC_FORBIDDEN, BROKEN},
+	{SQLITE_INTERRUPT, RC_CANCELLED, LOST},
 };
 
 /* Fills err from the last error and remembers one that the transaction does not survive. */
 static enum rc fail(struct db_conn *c, int code, struct err *err) {
 	enum rc rc = RC_INTERNAL;
-	bool survivable = false;
+	enum aftermath then = LOST;
 	for (size_t i = 0; i < array_len(codes); i++) {
 		if (codes[i].code == code || codes[i].code == (code & 0xff)) {
 			rc = codes[i].rc;
-			survivable = codes[i].survivable;
+			then = codes[i].then;
 			break;
 		}
 	}
 	/* A full disk shows as an I/O error where the WAL's index had to grow. */
 	if (rc == RC_IO && sqlite3_system_errno(c->handle) == ENOSPC)
 		rc = RC_NO_SPACE;
+	else if (then == BROKEN && c->writer && c->in_service)
+		rc = RC_STORE;
 
 	struct err e;
 	err_set(&e, rc, "%s: %s", c->name, sqlite3_errmsg(c->handle));
-	if (!survivable && c->failure.rc == RC_OK)
+	if (then != GOES_ON && c->failure.rc == RC_OK)
 		c->failure = e;
 	if (err)
 		*err = e;
@@ -178,6 +187,10 @@ void conn_close(struct db_conn *c) {
 
 void *conn_owner(const struct db_conn *c) {
 	return c->owner;
+}
+
+void conn_serve(struct db_conn *c) {
+	c->in_service = true;
 }
 
 bool conn_is_writer(const struct db_conn *c) {

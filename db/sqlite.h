@@ -38,6 +38,8 @@ enum rc must_check conn_open(const struct conn_options *o, struct db_conn **out,
 void conn_close(struct db_conn *c);
 void *conn_owner(const struct db_conn *c);
 bool conn_is_writer(const struct db_conn *c);
+/* The file is open and good: from now on what keeps a writer from it is RC_STORE. */
+void conn_serve(struct db_conn *c);
 
 /* RC_CORRUPT when pages or indexes are damaged. Reads the whole file. */
 enum rc must_check conn_check(struct db_conn *c, struct err *err);

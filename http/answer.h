@@ -36,6 +36,7 @@ struct answer_head {
 	const char *request_id;
 	int retry_after_s;
 	bool gzip;
+	bool replayed;
 	bool no_store;
 	bool varies;    /* by Accept, Accept-Encoding and who asks */
 	bool challenge; /* names the ways to authenticate */

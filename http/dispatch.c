@@ -6,6 +6,7 @@
 
 #include "base/metrics.h"
 #include "base/pool.h"
+#include "core/once.h"
 #include "http/accept.h"
 #include "http/auth.h"
 #include "http/mhd.h"
@@ -57,6 +58,21 @@ static int check_accept(struct http_request *q, struct err *err) {
 	return 406;
 }
 
+/* A key that is ignored would be a promise broken. */
+static int check_once(struct http_request *q, struct err *err) {
+	const char *key = http_header(q, "Idempotency-Key");
+	if (!key || strcmp(q->method, "POST") != 0)
+		return 0;
+	if (!(q->route->flags & HTTP_ONCE))
+		err_field(err, RC_INVALID, "Idempotency-Key", "is not kept for this request");
+	else if (!once_key_is_valid(key))
+		err_field(err, RC_INVALID, "Idempotency-Key",
+			"must be 1 to %d printable ASCII characters", ONCE_KEY_MAX);
+	else
+		return 0;
+	return 400;
+}
+
 /* Bytes announced; UINT64_MAX when they are not, as with chunks. */
 static uint64_t announced(struct http_request *q) {
 	if (http_header(q, "Transfer-Encoding"))
@@ -105,6 +121,7 @@ static int check_headers(struct http_request *q, struct err *err) {
 		check_method,
 		auth_check,
 		check_accept,
+		check_once,
 		check_body,
 	};
 	for (size_t i = 0; i < array_len(checks); i++) {

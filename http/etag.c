@@ -34,13 +34,13 @@ static bool next_tag(const char **at, struct tag *out) {
 	return true;
 }
 
-static bool is_any(const char *list) {
+bool etag_list_is_any(const char *list) {
 	list += strspn(list, " \t");
 	return list[0] == '*' && !list[1 + strspn(list + 1, " \t")];
 }
 
 bool etag_list_has(const char *list, const char *etag) {
-	if (is_any(list))
+	if (etag_list_is_any(list))
 		return true;
 	struct tag want, tag;
 	if (!next_tag(&etag, &want))
@@ -56,17 +56,17 @@ bool etag_list_has(const char *list, const char *etag) {
 static bool is_config(const struct tag *tag, uint64_t config_version) {
 	char want[32];
 	size_t len = (size_t)snprintf(want, sizeof(want), "c%" PRIu64, config_version);
-	if (tag->weak || tag->len < len || memcmp(tag->text, want, len))
+	if (tag->len < len || memcmp(tag->text, want, len))
 		return false;
 	return tag->len == len || tag->text[len] == '.';
 }
 
-bool etag_list_has_config(const char *list, uint64_t config_version) {
-	if (is_any(list))
+bool etag_list_has_config(const char *list, uint64_t config_version, bool weak) {
+	if (etag_list_is_any(list))
 		return true;
 	struct tag tag;
 	while (next_tag(&list, &tag)) {
-		if (is_config(&tag, config_version))
+		if ((weak || !tag.weak) && is_config(&tag, config_version))
 			return true;
 	}
 	return false;
@@ -88,12 +88,4 @@ void http_set_etag(struct http_response *r, uint64_t config_version, uint64_t ob
 	else
 		snprintf(r->etag, sizeof(r->etag), "\"c%" PRIu64 ".o%" PRIu64 "\"", config_version,
 			observed);
-}
-
-enum rc http_if_match(const struct http_request *q, uint64_t config_version, struct err *err) {
-	const char *list = http_header(q, "If-Match");
-	if (!list || etag_list_has_config(list, config_version))
-		return RC_OK;
-	return err_set(
-		err, RC_PRECONDITION, "the resource was changed: If-Match names another version");
 }

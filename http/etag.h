@@ -9,8 +9,10 @@
 
 /* If-None-Match: whether the list names etag (with quotes) or is "*". Weak comparison. */
 bool etag_list_has(const char *list, const char *etag);
-/* If-Match: whether the list has a strong tag of this configuration version, or is "*". */
-bool etag_list_has_config(const char *list, uint64_t config_version);
+/* Conditions of changes: whether the list has a tag of this configuration version, or is "*". Weak
+ * tags count for If-None-Match alone (RFC 9110 section 13.1). */
+bool etag_list_has_config(const char *list, uint64_t config_version, bool weak);
+bool etag_list_is_any(const char *list);
 /* Makes etag, in a buffer of size bytes, that of the gzip form; "" when it does not fit. */
 void etag_mark_gzip(char *etag, size_t size);
 

@@ -103,6 +103,7 @@ static struct answer_head head_of(struct http_request *q, const struct http_resp
 		.location = r->location,
 		.allow = r->allow,
 		.retry_after_s = r->retry_after_s,
+		.replayed = r->replayed,
 		.no_store = r->no_store,
 		.varies = q->is_read,
 		.challenge = r->status == 401,

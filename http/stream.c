@@ -9,7 +9,6 @@
 #include "http/mhd.h"
 
 #define MESSAGE_MAX_BYTES (64 * 1024)
-#define REPLAY_MAX_BYTES (4 * 1024 * 1024)
 
 static const char heartbeat[] = ":\n\n";
 
@@ -172,20 +171,23 @@ struct http_stream *http_stream_new(struct http_channel *c, struct err *err) {
 	return NULL;
 }
 
-void http_stream_replay(struct http_stream *s, const char *text, size_t len, int64_t skip_to_id) {
-	char *copy = len <= REPLAY_MAX_BYTES ? malloc(len + 1) : NULL;
-	if (copy)
-		memcpy(copy, text, len);
+enum rc http_stream_replay(
+	struct http_stream *s, const char *text, size_t len, int64_t skip_to_id, struct err *err) {
+	if (len > HTTP_REPLAY_MAX_BYTES)
+		return err_set(err, RC_TOO_LARGE, "a replay of %zu bytes", len);
+	char *copy = malloc(len + 1);
+	if (!copy)
+		return err_set(err, RC_NOMEM, "out of memory");
+	memcpy(copy, text, len);
 	pthread_mutex_lock(&s->channel->lock);
 	char *old = s->replay;
 	s->replay = copy;
-	s->replay_len = copy ? len : 0;
+	s->replay_len = len;
 	s->replay_at = 0;
 	s->skip_to_id = skip_to_id;
-	/* Better no stream, and the client asks again, than one with a hole. */
-	s->ended = s->ended || !copy;
 	pthread_mutex_unlock(&s->channel->lock);
 	free(old);
+	return RC_OK;
 }
 
 static void set_leave(struct http_stream *s) {

@@ -31,6 +31,13 @@ static const char *const use_names[] = {
 	[USE_UNKNOWN] = "unknown",
 };
 
+static const char *const health_names[] = {
+	[DRIVE_HEALTH_UNKNOWN] = "unknown",
+	[DRIVE_HEALTH_OK] = "ok",
+	[DRIVE_HEALTH_WARNING] = "warning",
+	[DRIVE_HEALTH_CRITICAL] = "critical",
+};
+
 const char *drive_kind_name(enum drive_kind k) {
 	return names_get(kind_names, array_len(kind_names), k);
 }
@@ -41,4 +48,8 @@ const char *drive_state_name(enum drive_state s) {
 
 const char *use_kind_name(enum use_kind k) {
 	return names_get(use_names, array_len(use_names), k);
+}
+
+const char *drive_health_name(enum drive_health_level l) {
+	return names_get(health_names, array_len(health_names), l);
 }

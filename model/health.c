@@ -64,3 +64,12 @@ void drive_health_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_healt
 	for (int i = 0; i < DRIVE_MAX_SENSORS; i++)
 		out->sensors_mc[i] = kelvin_to_mc(le16(log + 200 + 2 * i));
 }
+
+enum drive_health_level drive_health_judge(const struct drive_health *h) {
+	if (h->critical_warning)
+		return DRIVE_HEALTH_CRITICAL;
+	const bool worn = h->percentage_used != NONE && h->percentage_used >= 100;
+	const bool low = h->available_spare_pct != NONE && h->spare_threshold_pct != NONE &&
+		h->available_spare_pct <= h->spare_threshold_pct;
+	return worn || low ? DRIVE_HEALTH_WARNING : DRIVE_HEALTH_OK;
+}

@@ -54,6 +54,7 @@ const struct config_key config_keys[] = {
 	{"cache-bytes", KEY_INT, AT(cache_bytes), 0, INT64_C(1) << 30, "8388608", "BYTES", "of cached bodies"},
 	{"gzip", KEY_BOOL, AT(gzip), 0, 0, "true", "", "compress bodies for clients that accept it"},
 	{"public-metrics", KEY_BOOL, AT(public_metrics), 0, 0, "false", "", "serve /metrics without credentials"},
+	{"require-if-match", KEY_BOOL, AT(require_if_match), 0, 0, "false", "", "refuse PUT, PATCH and DELETE of what is there without If-Match (428)"},
 
 	{"keep-events", KEY_INT, AT(event_days), 1, 36500, "90", "DAYS", "retention of events"},
 	{"keep-audit", KEY_INT, AT(audit_days), 1, 36500, "365", "DAYS", "retention of the audit trail"},

@@ -178,6 +178,7 @@ static enum rc make_faces(struct process *p, struct err *err) {
 		.cache_bytes_max = (unsigned)c->cache_bytes,
 		.gzip = c->gzip,
 		.public_metrics = c->public_metrics,
+		.require_if_match = c->require_if_match,
 	};
 	for (unsigned i = 0; i < c->listen.count; i++)
 		config.listen[i] = c->listen.items[i];

@@ -44,14 +44,12 @@ enum http_next accounts_list(struct http_request *q, struct http_response *r, vo
 	struct core *core = api_of(ctx)->core;
 	struct page p;
 	struct err err = {0};
-	uint64_t version = accounts_version(core->accounts);
 	enum rc rc = page_begin(&p, q, r, NULL, &err);
 	if (rc == RC_OK)
 		rc = accounts_each(core->accounts, p.cursor, p.limit + 1, list_account, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);
-	http_set_etag(r, version, UINT64_MAX);
 	return HTTP_DONE;
 }
 
@@ -113,17 +111,29 @@ static enum rc decode_account(const struct http_request *q, bool create, struct 
 	return RC_OK;
 }
 
-enum http_next account_create(struct http_request *q, struct http_response *r, void *ctx) {
+static enum rc create_account(struct core *core, const struct http_request *q,
+	const struct actor *who, struct account *a, struct err *err) {
 	struct account_body b = {0};
 	struct account_change change;
+	enum rc rc = decode_account(q, true, &b, &change, err);
+	if (rc == RC_OK)
+		rc = accounts_create(core->accounts, who, &change, a, err);
+	secret_wipe(&b, sizeof(b));
+	return rc;
+}
+
+enum http_next account_create(struct http_request *q, struct http_response *r, void *ctx) {
+	struct core *core = api_of(ctx)->core;
+	struct creation c;
 	struct account a;
 	struct err err = {0};
-	enum rc rc = decode_account(q, true, &b, &change, &err);
+	enum rc rc = creation_begin(&c, q, core, &err);
 	if (rc == RC_OK)
-		rc = accounts_create(api_of(ctx)->core->accounts, http_actor(q), &change, &a, &err);
-	secret_wipe(&b, sizeof(b));
+		rc = c.made ? accounts_get(core->accounts, c.made, &a, &err)
+			    : create_account(core, q, &c.who, &a, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
+	r->replayed = c.made != NULL;
 	snprintf(r->location, sizeof(r->location), "/api/v1/accounts/%s", a.id);
 	return answer_account(r, &a, 201);
 }
@@ -134,15 +144,13 @@ static enum rc patch_account(
 	struct account_change change = {0};
 	enum rc rc = find_account(core, q, a, err);
 	if (rc == RC_OK)
-		rc = http_if_match(q, a->config_version, err);
-	if (rc == RC_OK)
 		rc = decode_account(q, false, &b, &change, err);
 	bool own = b.has_password && !b.has_name && !b.has_role && !b.has_enabled;
 	if (rc == RC_OK && !is_administrator(q) && !own)
 		rc = err_set(
 			err, RC_FORBIDDEN, "only the password of one's own account may change");
-	if (rc == RC_OK && http_header(q, "If-Match"))
-		change.if_version = a->config_version;
+	if (rc == RC_OK)
+		rc = http_check_conditions(q, true, a->config_version, &change.if_version, err);
 	if (rc == RC_OK)
 		rc = accounts_update(
 			core->accounts, http_actor(q), http_param(q, "id"), &change, a, err);
@@ -162,15 +170,18 @@ enum http_next account_delete(struct http_request *q, struct http_response *r, v
 	struct core *core = api_of(ctx)->core;
 	struct account a;
 	struct err err = {0};
+	uint32_t if_version;
 	if (query_check(q, NULL, &err) != RC_OK || find_account(core, q, &a, &err) != RC_OK ||
-		http_if_match(q, a.config_version, &err) != RC_OK ||
-		accounts_delete(core->accounts, http_actor(q), a.id, &err) != RC_OK)
+		http_check_conditions(q, true, a.config_version, &if_version, &err) != RC_OK ||
+		accounts_delete(core->accounts, http_actor(q), a.id, if_version, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;
 }
 
 /* --- tokens ----------------------------------------------------------------------------------- */
+
+#define TOKEN_VERSION 1 /* nothing about a token changes, and its id never comes again */
 
 static void render_token(struct jsonw *w, const struct token *t, const char *secret) {
 	jsonw_object(w, NULL);
@@ -228,6 +239,7 @@ enum http_next token_get(struct http_request *q, struct http_response *r, void *
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
 	render_token(&w, &t, NULL);
+	http_set_etag(r, TOKEN_VERSION, UINT64_MAX);
 	return HTTP_DONE;
 }
 
@@ -285,7 +297,9 @@ enum http_next token_delete(struct http_request *q, struct http_response *r, voi
 	struct core *core = api_of(ctx)->core;
 	struct token t;
 	struct err err = {0};
+	uint32_t if_version;
 	if (query_check(q, NULL, &err) != RC_OK || find_token(core, q, &t, &err) != RC_OK ||
+		http_check_conditions(q, true, TOKEN_VERSION, &if_version, &err) != RC_OK ||
 		accounts_token_delete(core->accounts, http_actor(q), t.id, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;

@@ -48,6 +48,49 @@ static void render_run(struct jsonw *w, const struct run *run) {
 	render_labels(w, s->labels);
 }
 
+/* What was asked of a run never changes, nor does anything once it is over. */
+#define RUN_VERSION 1
+
+/* result: JSON text; NULL: none. */
+static void answer_run(
+	struct http_response *r, const struct run *run, const char *result, size_t len) {
+	struct jsonw w;
+	jsonw_init(&w, &r->body);
+	jsonw_object(&w, NULL);
+	render_run(&w, run);
+	if (result)
+		jsonw_raw(&w, "result", result, len);
+	else
+		jsonw_null(&w, "result");
+	jsonw_object_end(&w);
+	if (run_state_is_final(run->state))
+		http_set_etag(r, RUN_VERSION, UINT64_MAX);
+}
+
+/* Answers with the run as it is now. */
+static enum rc find_run(
+	struct http_response *r, struct core *core, const char *id, struct err *err) {
+	auto_free struct run *run = calloc(1, sizeof(*run));
+	auto_free char *result = NULL;
+	size_t len = 0;
+	if (!run)
+		return err_set(err, RC_NOMEM, "memory is out");
+	enum rc rc = bench_get(core->bench, id, run, err);
+	if (rc != RC_OK)
+		return rc;
+	rc = bench_document(core->bench, id, RUN_DOCUMENT_RESULT, &result, &len, err);
+	if (rc != RC_OK && rc != RC_NOT_FOUND)
+		return rc;
+	answer_run(r, run, result, len);
+	return RC_OK;
+}
+
+static enum http_next answer_accepted(struct http_response *r, const char *id) {
+	r->status = 202;
+	snprintf(r->location, sizeof(r->location), "/api/v1/benchmarks/%s", id);
+	return HTTP_DONE;
+}
+
 /* --- the list --------------------------------------------------------------------------------- */
 
 static bool list_run(void *arg, const struct run *run) {
@@ -253,74 +296,71 @@ static enum rc read_spec(
 }
 
 /* What the body names and is not there is a fault of the body: the target of the request exists. */
-static enum rc submit(struct core *core, const struct http_request *q, const struct run_spec *spec,
+static enum rc submit(struct core *core, const struct actor *who, const struct run_spec *spec,
 	struct run *run, struct err *err) {
-	enum rc rc = bench_submit(core->bench, http_actor(q), spec, run, err);
+	enum rc rc = bench_submit(core->bench, who, spec, run, err);
 	if (rc == RC_NOT_FOUND)
 		rc = err->rc = RC_INVALID;
 	return rc;
 }
 
-enum http_next benchmark_create(struct http_request *q, struct http_response *r, void *ctx) {
-	struct core *core = api_of(ctx)->core;
+static enum http_next submit_new(struct http_request *q, struct http_response *r, struct core *core,
+	const struct actor *who) {
 	auto_free struct run_spec *spec = calloc(1, sizeof(*spec));
 	auto_free struct run *run = calloc(1, sizeof(*run));
 	struct err err = {0};
-	struct jsonw w;
 	if (!spec || !run)
 		err_set(&err, RC_NOMEM, "memory is out");
 	if (!spec || !run || read_spec(core, q, spec, &err) != RC_OK ||
-		submit(core, q, spec, run, &err) != RC_OK)
+		submit(core, who, spec, run, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	jsonw_init(&w, &r->body);
-	jsonw_object(&w, NULL);
-	render_run(&w, run);
-	jsonw_null(&w, "result");
-	jsonw_object_end(&w);
-	r->status = 202;
-	snprintf(r->location, sizeof(r->location), "/api/v1/benchmarks/%s", run->id);
-	return HTTP_DONE;
+	answer_run(r, run, NULL, 0);
+	return answer_accepted(r, run->id);
+}
+
+static enum http_next submit_again(
+	struct http_request *q, struct http_response *r, struct core *core, const char *id) {
+	struct err err = {0};
+	if (find_run(r, core, id, &err) != RC_OK)
+		return http_fail(q, r, &err);
+	r->replayed = true;
+	return answer_accepted(r, id);
+}
+
+enum http_next benchmark_create(struct http_request *q, struct http_response *r, void *ctx) {
+	struct core *core = api_of(ctx)->core;
+	struct creation c;
+	struct err err = {0};
+	if (creation_begin(&c, q, core, &err) != RC_OK)
+		return http_fail(q, r, &err);
+	return c.made ? submit_again(q, r, core, c.made) : submit_new(q, r, core, &c.who);
 }
 
 /* --- one run ---------------------------------------------------------------------------------- */
 
-static enum http_next answer_run(
-	struct http_request *q, struct http_response *r, struct core *core, const char *id) {
-	auto_free struct run *run = calloc(1, sizeof(*run));
-	auto_free char *result = NULL;
-	size_t len = 0;
+enum http_next benchmark_get(struct http_request *q, struct http_response *r, void *ctx) {
 	struct err err = {0};
-	struct jsonw w;
-	if (!run)
-		err_set(&err, RC_NOMEM, "memory is out");
-	if (!run || bench_get(core->bench, id, run, &err) != RC_OK)
+	if (query_check(q, NULL, &err) != RC_OK ||
+		find_run(r, api_of(ctx)->core, http_param(q, "id"), &err) != RC_OK)
 		return http_fail(q, r, &err);
-	enum rc rc = bench_document(core->bench, id, RUN_DOCUMENT_RESULT, &result, &len, &err);
-	if (rc != RC_OK && rc != RC_NOT_FOUND)
-		return http_fail(q, r, &err);
-	jsonw_init(&w, &r->body);
-	jsonw_object(&w, NULL);
-	render_run(&w, run);
-	if (result)
-		jsonw_raw(&w, "result", result, len);
-	else
-		jsonw_null(&w, "result");
-	jsonw_object_end(&w);
 	return HTTP_DONE;
 }
 
-enum http_next benchmark_get(struct http_request *q, struct http_response *r, void *ctx) {
-	struct err err = {0};
-	if (query_check(q, NULL, &err) != RC_OK)
-		return http_fail(q, r, &err);
-	return answer_run(q, r, api_of(ctx)->core, http_param(q, "id"));
+static enum rc delete_run(struct bench *bench, const struct http_request *q, struct err *err) {
+	auto_free struct run *run = calloc(1, sizeof(*run));
+	uint32_t if_version;
+	if (!run)
+		return err_set(err, RC_NOMEM, "memory is out");
+	enum rc rc = bench_get(bench, http_param(q, "id"), run, err);
+	if (rc == RC_OK)
+		rc = http_check_conditions(q, true, RUN_VERSION, &if_version, err);
+	return rc == RC_OK ? bench_delete(bench, http_actor(q), run->id, err) : rc;
 }
 
 enum http_next benchmark_delete(struct http_request *q, struct http_response *r, void *ctx) {
 	struct err err = {0};
 	if (query_check(q, NULL, &err) != RC_OK ||
-		bench_delete(api_of(ctx)->core->bench, http_actor(q), http_param(q, "id"), &err) !=
-			RC_OK)
+		delete_run(api_of(ctx)->core->bench, q, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;
@@ -329,12 +369,18 @@ enum http_next benchmark_delete(struct http_request *q, struct http_response *r,
 enum http_next benchmark_cancel(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct err err = {0};
+	const char *id = http_param(q, "id");
 	if (query_check(q, NULL, &err) != RC_OK ||
-		bench_cancel(core->bench, http_actor(q), http_param(q, "id"), &err) != RC_OK)
+		bench_cancel(core->bench, http_actor(q), id, &err) != RC_OK ||
+		find_run(r, core, id, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	enum http_next next = answer_run(q, r, core, http_param(q, "id"));
-	r->status = r->status ? r->status : 202;
-	return next;
+	r->status = 202;
+	return HTTP_DONE;
+}
+
+/* The members of ours stand before those of what is kept, which is an object with some. */
+static void begin_series(struct buf *out, const char *id) {
+	buf_printf(out, "{\"id\":\"%s\",\"href\":\"/api/v1/benchmarks/%s/series\",", id, id);
 }
 
 static enum http_next answer_document(
@@ -350,7 +396,10 @@ static enum http_next answer_document(
 		bench_get(core->bench, http_param(q, "id"), run, &err) != RC_OK ||
 		bench_document(core->bench, run->id, which, &text, &len, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	buf_add(&r->body, text, len);
+	size_t skip = which == RUN_DOCUMENT_SERIES;
+	if (skip)
+		begin_series(&r->body, run->id);
+	buf_add(&r->body, text + skip, len - skip);
 	return HTTP_DONE;
 }
 

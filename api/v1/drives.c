@@ -48,6 +48,7 @@ static void render_summary(
 	render_labels(w, labels);
 	jsonw_str(w, "state", drive_state_name(d->state));
 	jsonw_bool(w, "in_use", d->in_use);
+	jsonw_str(w, "health", d->health ? drive_health_name(d->health) : NULL);
 	render_milli32(w, "temperature_c", d->temperature_mc);
 	jsonw_bool(w, "simulated", d->kind == DRIVE_SIMULATED);
 	jsonw_time(w, "seen_at", d->seen_ms);
@@ -139,7 +140,6 @@ enum http_next drives_list(struct http_request *q, struct http_response *r, void
 	struct drives_list_ctx c = {.host_id = core->host_id};
 	struct err err = {0};
 	char reason[160];
-	uint64_t version = drives_version(core->drives);
 	if (read_filter(q, core->host_id, &c.filter, &err) != RC_OK ||
 		page_begin(&c.page, q, r, allowed, &err) != RC_OK)
 		return http_fail(q, r, &err);
@@ -153,7 +153,6 @@ enum http_next drives_list(struct http_request *q, struct http_response *r, void
 	drives_reason(core->drives, reason, sizeof(reason));
 	render_text_or_null(&c.page.w, "drives_reason", reason);
 	jsonw_object_end(&c.page.w);
-	http_set_etag(r, version, UINT64_MAX);
 	return HTTP_DONE;
 }
 
@@ -178,15 +177,6 @@ static void render_namespace(struct jsonw *w, const struct drive_namespace *n) {
 	jsonw_object_end(w);
 }
 
-static const char *health_word(const struct drive_health *h) {
-	if (h->critical_warning)
-		return "critical";
-	bool worn = h->percentage_used != NONE && h->percentage_used >= 100;
-	bool low = h->available_spare_pct != NONE && h->spare_threshold_pct != NONE &&
-		h->available_spare_pct <= h->spare_threshold_pct;
-	return worn || low ? "warning" : "ok";
-}
-
 static void render_detail(struct jsonw *w, const struct drive_detail *detail) {
 	render_text_or_null(w, "subsystem_nqn", detail->subsystem_nqn);
 	jsonw_uint(w, "controller_id", detail->cntlid);
@@ -200,12 +190,9 @@ static void render_detail(struct jsonw *w, const struct drive_detail *detail) {
 
 static void render_drive(struct jsonw *w, struct core *core, const struct drive *d,
 	const char *labels, const struct drive_detail *detail) {
-	struct drive_health health;
 	struct drive_observed seen = {0};
-	bool healthy = drives_health(core->drives, d->id, &health, NULL) == RC_OK;
 	jsonw_object(w, NULL);
 	render_summary(w, d, labels, core->host_id);
-	jsonw_str(w, "health", healthy ? health_word(&health) : NULL);
 	if (drives_observed(core->drives, d->id, &seen, NULL) == RC_OK && seen.last.rc != RC_OK)
 		jsonw_str(w, "state_reason", seen.last.msg);
 	else
@@ -250,10 +237,9 @@ static enum rc patch_drive(struct core *core, struct http_request *q, struct err
 	const char *id = http_param(q, "id");
 	struct drive d;
 	char text[512];
+	uint32_t if_version;
 	json_t *body = NULL;
 	enum rc rc = drives_get(core->drives, id, &d, NULL, NULL, err);
-	if (rc == RC_OK)
-		rc = http_if_match(q, d.config_version, err);
 	if (rc == RC_OK)
 		rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
@@ -261,8 +247,9 @@ static enum rc patch_drive(struct core *core, struct http_request *q, struct err
 	if (rc == RC_OK)
 		rc = json_in_labels(labels, "/labels", text, sizeof(text), err);
 	if (rc == RC_OK)
-		rc = drives_set_labels(core->drives, http_actor(q), id, text,
-			http_header(q, "If-Match") ? d.config_version : 0, err);
+		rc = http_check_conditions(q, true, d.config_version, &if_version, err);
+	if (rc == RC_OK)
+		rc = drives_set_labels(core->drives, http_actor(q), id, text, if_version, err);
 	json_decref(body);
 	return rc;
 }
@@ -326,7 +313,7 @@ static void render_health(struct jsonw *w, const struct drive_health *h) {
 		{"error_log_entries", h->error_log_entries},
 		{"lifetime_energy_wh", h->lifetime_energy_wh},
 	};
-	jsonw_str(w, "health", health_word(h));
+	jsonw_str(w, "health", drive_health_name(drive_health_judge(h)));
 	render_critical(w, h->critical_warning);
 	jsonw_milli(w, "temperature_c", h->temperature_mc);
 	render_data_units(w, "read_bytes", h->data_units_read);
@@ -369,6 +356,9 @@ static void render_thermal(
 	jsonw_null(w, "touch_limit_c");
 	jsonw_str(w, "touch_limit_reason", "NVMe has no field for it");
 	render_sensors(w, h);
+	jsonw_null(w, "tmt1_c");
+	jsonw_null(w, "tmt2_c");
+	jsonw_str(w, "tmt_reason", "the thresholds in force are not read");
 	render_int_or_null(w, "tmt_min_c", detail->tmt_min_c);
 	render_int_or_null(w, "tmt_max_c", detail->tmt_max_c);
 	render_int_or_null(w, "above_warning_min", h->warning_temperature_min);

@@ -66,10 +66,12 @@ static void render_points(struct jsonw *w, const struct energy_history *h) {
 	jsonw_array_end(w);
 }
 
-static void render_history(struct jsonw *w, const char *href, const struct energy_history *h) {
+static void render_history(
+	struct jsonw *w, const char *id, const char *href, const struct energy_history *h) {
 	jsonw_object(w, NULL);
+	jsonw_str(w, "id", id);
 	jsonw_str(w, "href", href);
-	jsonw_int(w, "series", h->series.id);
+	jsonw_strf(w, "series", "%lld", (long long)h->series.id);
 	jsonw_str(w, "unit", "W");
 	jsonw_str(w, "quality", quality_name(h->series.key.quality));
 	jsonw_bool(w, "simulated", h->series.key.quality == QUALITY_SIMULATED);
@@ -83,6 +85,7 @@ static void render_history(struct jsonw *w, const char *href, const struct energ
 	jsonw_milli(w, "covered_s", h->covered_ms);
 	jsonw_milli(w, "expected_s", h->expected_ms);
 	jsonw_null(w, "cost");
+	jsonw_str(w, "cost_reason", "there is no tariff");
 	jsonw_object_end(w);
 	jsonw_object_end(w);
 }
@@ -113,7 +116,7 @@ static void render_csv(struct buf *out, const struct energy_history *h) {
 
 /* The power history of one object of a host; an object that has no samples yet has no series. */
 static enum http_next answer_history(struct http_request *q, struct http_response *r,
-	struct core *core, const char *host_id, const char *object) {
+	struct core *core, const char *host_id, const char *object, const char *id) {
 	struct history_query hq;
 	struct energy_history h = {0};
 	struct series s;
@@ -134,7 +137,7 @@ static enum http_next answer_history(struct http_request *q, struct http_respons
 		render_csv(&r->body, &h);
 	} else {
 		jsonw_init(&w, &r->body);
-		render_history(&w, http_path(q), &h);
+		render_history(&w, id, http_path(q), &h);
 	}
 	energy_history_release(&h);
 	return HTTP_DONE;
@@ -147,7 +150,7 @@ enum http_next host_energy_get(struct http_request *q, struct http_response *r, 
 	const char *id = hosts_resolve(core->hosts, http_param(q, "id"));
 	if (hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	return answer_history(q, r, core, h.id, "host");
+	return answer_history(q, r, core, h.id, "host", h.id);
 }
 
 enum http_next drive_energy_get(struct http_request *q, struct http_response *r, void *ctx) {
@@ -156,7 +159,7 @@ enum http_next drive_energy_get(struct http_request *q, struct http_response *r,
 	struct err err = {0};
 	if (drives_get(core->drives, http_param(q, "id"), &d, NULL, NULL, &err) != RC_OK)
 		return http_fail(q, r, &err);
-	return answer_history(q, r, core, core->host_id, d.id);
+	return answer_history(q, r, core, core->host_id, d.id, d.id);
 }
 
 /* --- series ----------------------------------------------------------------------------------- */

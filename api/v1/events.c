@@ -8,7 +8,7 @@
 #include "core/events.h"
 
 #define REPLAY_MAX 1000
-#define REPLAY_BYTES_MAX (1024 * 1024)
+#define BLOCK_BYTES_MAX (16 * 1024)
 
 static void render_event(struct jsonw *w, const struct event *e) {
 	jsonw_object(w, NULL);
@@ -38,13 +38,23 @@ static void render_block(struct buf *out, const struct event *e) {
 	buf_adds(out, "\n\n");
 }
 
+/* What a reader is told who cannot have the events after `after` and before `next`. */
+static void render_gap(struct buf *out, int64_t after, int64_t next) {
+	buf_printf(out, "event: gap\ndata: {\"after\":\"%lld\",\"next\":\"%lld\"}\n\n",
+		(long long)after, (long long)next);
+}
+
+/* An event too large for a block, which none should be, is told as a gap. */
 void events_to_channel(void *arg, const struct event *e) {
 	struct api *api = arg;
 	struct buf block;
-	buf_init(&block, 16 * 1024);
+	buf_init(&block, BLOCK_BYTES_MAX);
 	render_block(&block, e);
-	if (buf_status(&block, NULL) == RC_OK)
-		http_channel_publish_id(api->events, e->id, block.data, block.len);
+	if (buf_status(&block, NULL) != RC_OK) {
+		buf_reset(&block);
+		render_gap(&block, e->id - 1, e->id + 1);
+	}
+	http_channel_publish_id(api->events, e->id, buf_str(&block), block.len);
 	buf_release(&block);
 }
 
@@ -106,11 +116,14 @@ static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, 
 	enum rc rc = events_range(core->events, &first, &last, err);
 	int64_t from = replay_from(after, first, last);
 	if (rc == RC_OK && from != after + 1)
-		buf_printf(&re->text,
-			"event: gap\ndata: {\"after\":\"%lld\",\"next\":\"%lld\"}\n\n",
-			(long long)after, (long long)from);
+		render_gap(&re->text, after, from);
 	if (rc == RC_OK)
 		rc = events_list(core->events, from - 1, REPLAY_MAX, replay_event, re, err);
+	if (rc == RC_OK && buf_status(&re->text, NULL) != RC_OK) {
+		/* Rather none of it than what was cut somewhere. */
+		buf_reset(&re->text);
+		render_gap(&re->text, after, re->last + 1);
+	}
 	return rc;
 }
 
@@ -128,16 +141,16 @@ static enum rc begin_stream(
 	struct http_stream *s = http_stream_new(api->events, err);
 	if (!s)
 		return err->rc;
-	buf_init(&re.text, REPLAY_BYTES_MAX);
+	buf_init(&re.text, HTTP_REPLAY_MAX_BYTES);
 	buf_adds(&re.text, ": drivewatt events\n\n");
 	if (seen)
 		rc = fill_replay(api->core, after, &re, err);
-	if (rc == RC_OK) {
-		http_stream_replay(s, re.text.data, re.text.len, re.last);
+	if (rc == RC_OK)
+		rc = http_stream_replay(s, buf_str(&re.text), re.text.len, re.last, err);
+	if (rc == RC_OK)
 		r->stream = s;
-	} else {
+	else
 		http_stream_free(s);
-	}
 	buf_release(&re.text);
 	return rc;
 }

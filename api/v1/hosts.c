@@ -64,12 +64,10 @@ enum http_next hosts_list(struct http_request *q, struct http_response *r, void 
 	struct core *core = api_of(ctx)->core;
 	struct page p;
 	struct err err = {0};
-	uint64_t version = hosts_version(core->hosts);
 	if (page_begin(&p, q, r, NULL, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	hosts_each(core->hosts, p.cursor, list_host, &p);
 	page_end(&p);
-	http_set_etag(r, version, UINT64_MAX);
 	return HTTP_DONE;
 }
 
@@ -193,17 +191,29 @@ static enum rc decode_host(const struct http_request *q, bool name_needed, struc
 	return rc;
 }
 
-enum http_next host_create(struct http_request *q, struct http_response *r, void *ctx) {
+static enum rc create_host(struct core *core, const struct http_request *q, const struct actor *who,
+	struct host *h, struct err *err) {
 	struct host_body b = {0};
 	struct host_change change = {0};
+	enum rc rc = decode_host(q, true, &b, &change, err);
+	if (rc == RC_OK)
+		rc = hosts_create(core->hosts, who, NULL, &change, h, err);
+	secret_wipe(&b, sizeof(b));
+	return rc;
+}
+
+enum http_next host_create(struct http_request *q, struct http_response *r, void *ctx) {
+	struct core *core = api_of(ctx)->core;
+	struct creation c;
 	struct host h;
 	struct err err = {0};
-	enum rc rc = decode_host(q, true, &b, &change, &err);
+	enum rc rc = creation_begin(&c, q, core, &err);
 	if (rc == RC_OK)
-		rc = hosts_create(api_of(ctx)->core->hosts, http_actor(q), NULL, &change, &h, &err);
-	secret_wipe(&b, sizeof(b));
+		rc = c.made ? hosts_get(core->hosts, c.made, &h, NULL, &err)
+			    : create_host(core, q, &c.who, &h, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
+	r->replayed = c.made != NULL;
 	snprintf(r->location, sizeof(r->location), "/api/v1/hosts/%s", h.id);
 	return answer_host(r, &h, 201);
 }
@@ -216,10 +226,10 @@ static enum rc change_host(struct core *core, const struct http_request *q, bool
 	*created = hosts_get(core->hosts, id, h, NULL, err) == RC_NOT_FOUND;
 	if (*created && !replace)
 		return RC_NOT_FOUND;
-	enum rc rc = http_if_match(q, *created ? 0 : h->config_version, err);
+	enum rc rc = decode_host(q, replace, &b, &change, err);
 	if (rc == RC_OK)
-		rc = decode_host(q, replace, &b, &change, err);
-	change.if_version = http_header(q, "If-Match") ? h->config_version : 0;
+		rc = http_check_conditions(
+			q, !*created, h->config_version, &change.if_version, err);
 	if (rc == RC_OK)
 		rc = *created
 			? hosts_create(core->hosts, http_actor(q), id, &change, h, err)
@@ -252,11 +262,12 @@ enum http_next host_delete(struct http_request *q, struct http_response *r, void
 	struct core *core = api_of(ctx)->core;
 	struct host h;
 	struct err err = {0};
+	uint32_t if_version;
 	const char *id = host_of(core, q);
 	if (query_check(q, NULL, &err) != RC_OK ||
 		hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK ||
-		http_if_match(q, h.config_version, &err) != RC_OK ||
-		hosts_delete(core->hosts, http_actor(q), id, &err) != RC_OK)
+		http_check_conditions(q, true, h.config_version, &if_version, &err) != RC_OK ||
+		hosts_delete(core->hosts, http_actor(q), id, if_version, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;
@@ -371,42 +382,47 @@ static enum rc decode_declared(
 	return rc;
 }
 
-static enum rc decode_baselines(const json_t *body, struct baseline_body *b,
-	struct baseline out[BASELINE_KIND_COUNT_], struct err *err) {
+/* wishes point into out, but to nothing for a kind that the body does not name. */
+static enum rc decode_baselines(const json_t *body, struct baseline out[BASELINE_KIND_COUNT_],
+	const struct baseline *wishes[BASELINE_KIND_COUNT_], struct err *err) {
+	struct baseline_body b = {0};
 	struct json_in_field fields[BASELINE_KIND_COUNT_];
 	for (int k = 0; k < BASELINE_KIND_COUNT_; k++)
 		fields[k] = (struct json_in_field){
 			.name = baseline_kind_name((enum baseline_kind)k),
 			.type = JSON_IN_OBJECT,
 			.offset = offsetof(struct baseline_body, kinds) +
-				(size_t)k * sizeof(b->kinds[0]),
+				(size_t)k * sizeof(b.kinds[0]),
 			.nullable = true,
 			.seen_offset = offsetof(struct baseline_body, seen) + (size_t)k + 1};
-	enum rc rc = json_in_fields(body, "", fields, BASELINE_KIND_COUNT_, b, err);
+	enum rc rc = json_in_fields(body, "", fields, BASELINE_KIND_COUNT_, &b, err);
 	for (int k = 0; rc == RC_OK && k < BASELINE_KIND_COUNT_; k++) {
 		char base[40];
 		snprintf(base, sizeof(base), "/%s", fields[k].name);
 		out[k] = (struct baseline){0};
-		if (b->kinds[k])
-			rc = decode_declared(b->kinds[k], base, &out[k], err);
+		wishes[k] = b.seen[k] ? &out[k] : NULL;
+		if (b.kinds[k])
+			rc = decode_declared(b.kinds[k], base, &out[k], err);
 	}
 	return rc;
 }
 
 /* What the body names is declared or, as null, removed; the other kind stays as it is. */
 static enum rc put_baselines(
-	struct core *core, const struct http_request *q, const struct host *h, struct err *err) {
+	struct core *core, const struct http_request *q, struct host *h, struct err *err) {
 	struct baseline declared[BASELINE_KIND_COUNT_];
-	struct baseline_body b = {0};
+	const struct baseline *wishes[BASELINE_KIND_COUNT_] = {NULL};
 	json_t *body = NULL;
+	uint32_t if_version;
 	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
-		rc = decode_baselines(body, &b, declared, err);
+		rc = decode_baselines(body, declared, wishes, err);
 	json_decref(body);
-	for (int k = 0; rc == RC_OK && k < BASELINE_KIND_COUNT_; k++)
-		if (b.seen[k])
-			rc = hosts_set_baseline(core->hosts, http_actor(q), h->id,
-				(enum baseline_kind)k, &declared[k], err);
+	if (rc == RC_OK)
+		rc = http_check_conditions(q, true, h->config_version, &if_version, err);
+	if (rc == RC_OK)
+		rc = hosts_set_baselines(
+			core->hosts, http_actor(q), h->id, wishes, if_version, h, err);
 	return rc;
 }
 
@@ -414,11 +430,8 @@ enum http_next host_baseline_put(struct http_request *q, struct http_response *r
 	struct core *core = api_of(ctx)->core;
 	struct host h;
 	struct err err = {0};
-	const char *id = host_of(core, q);
-	if (hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK ||
-		http_if_match(q, h.config_version, &err) != RC_OK ||
-		put_baselines(core, q, &h, &err) != RC_OK ||
-		hosts_get(core->hosts, id, &h, NULL, &err) != RC_OK)
+	if (hosts_get(core->hosts, host_of(core, q), &h, NULL, &err) != RC_OK ||
+		put_baselines(core, q, &h, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	return answer_baselines(r, &h);
 }

@@ -154,7 +154,7 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 	if (holder_of(&v))
 		snprintf(o.held_by, sizeof(o.held_by), "%s", holder_of(&v));
 	render_desired(r, id, &o);
-	http_set_etag(r, version, UINT64_MAX);
+	http_set_etag(r, version, v.observed_version);
 	return HTTP_DONE;
 }
 
@@ -205,7 +205,7 @@ static enum http_next answer_desired(struct http_request *q, struct http_respons
 		return HTTP_DONE;
 	}
 	if (power_view_get(api_of(ctx)->core->power, http_param(q, "id"), &v, NULL) == RC_OK)
-		http_set_etag(r, v.config_version, UINT64_MAX);
+		http_set_etag(r, v.config_version, v.observed_version);
 	render_desired(r, http_param(q, "id"), o);
 	r->status = o->created ? 201 : 200;
 	if (o->created)
@@ -219,18 +219,13 @@ static void desired_done(void *arg, const struct power_outcome *o) {
 	http_resume(q, answer_desired);
 }
 
-/* If-Match against the claims' version; *version is 0 when the caller does not care. */
-static enum rc check_if_match(
-	struct core *core, const struct http_request *q, uint32_t *version, struct err *err) {
+static enum rc check_conditions(
+	struct core *core, const struct http_request *q, uint32_t *if_version, struct err *err) {
 	struct power_view v;
-	*version = 0;
-	if (!http_header(q, "If-Match"))
-		return RC_OK;
 	enum rc rc = power_view_get(core->power, http_param(q, "id"), &v, err);
-	if (rc == RC_OK)
-		rc = http_if_match(q, v.config_version, err);
-	*version = v.config_version;
-	return rc;
+	return rc ? rc
+		  : http_check_conditions(q, v.config_version != VERSION_ABSENT, v.config_version,
+			    if_version, err);
 }
 
 static enum rc begin_outcome(struct http_request *q, struct err *err) {
@@ -245,12 +240,12 @@ enum http_next drive_desired_put(struct http_request *q, struct http_response *r
 	struct core *core = api_of(ctx)->core;
 	struct power_wish wish = {0};
 	struct err err = {0};
-	uint32_t version;
+	uint32_t if_version;
 	if (decode_desired(q, &wish, &err) == RC_OK &&
-		check_if_match(core, q, &version, &err) == RC_OK &&
+		check_conditions(core, q, &if_version, &err) == RC_OK &&
 		begin_outcome(q, &err) == RC_OK &&
-		power_set_desired(core->power, http_actor(q), http_param(q, "id"), &wish, version,
-			desired_done, q, &err) == RC_OK)
+		power_set_desired(core->power, http_actor(q), http_param(q, "id"), &wish,
+			if_version, desired_done, q, &err) == RC_OK)
 		return HTTP_PENDING;
 	return http_fail(q, r, &err);
 }
@@ -260,13 +255,13 @@ enum http_next drive_desired_delete(struct http_request *q, struct http_response
 	struct core *core = api_of(ctx)->core;
 	struct err err = {0};
 	bool leave = false, present;
-	uint32_t version;
+	uint32_t if_version;
 	if (query_check(q, allowed, &err) == RC_OK &&
 		query_bool(q, "leave", &leave, &present, &err) == RC_OK &&
-		check_if_match(core, q, &version, &err) == RC_OK &&
+		check_conditions(core, q, &if_version, &err) == RC_OK &&
 		begin_outcome(q, &err) == RC_OK &&
-		power_clear_desired(core->power, http_actor(q), http_param(q, "id"), leave, version,
-			desired_done, q, &err) == RC_OK)
+		power_clear_desired(core->power, http_actor(q), http_param(q, "id"), leave,
+			if_version, desired_done, q, &err) == RC_OK)
 		return HTTP_PENDING;
 	return http_fail(q, r, &err);
 }

@@ -11,6 +11,7 @@
 #define READERS .role = ROLE_READ_ONLY
 #define OPERATORS .role = ROLE_OPERATOR
 #define ADMINISTRATORS .role = ROLE_ADMINISTRATOR
+#define ONCE .flags = HTTP_ONCE
 #define CSV "application/json,text/csv"
 
 /* clang-format off */
@@ -29,7 +30,7 @@ const struct http_route api_v1_routes[] = {
 	{GET("/drives/{id}/energy", drive_energy_get), READERS, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/hosts", hosts_list), READERS, MAX(KIB(2048)), .version = v1_hosts_version},
-	{SEND("POST", "/hosts", host_create, KIB(16)), ADMINISTRATORS},
+	{SEND("POST", "/hosts", host_create, KIB(16)), ADMINISTRATORS, ONCE},
 	{GET("/hosts/{id}", host_get), READERS},
 	{SEND("PUT", "/hosts/{id}", host_put, KIB(16)), ADMINISTRATORS},
 	{SEND("PATCH", "/hosts/{id}", host_patch, KIB(16)), ADMINISTRATORS},
@@ -49,15 +50,15 @@ const struct http_route api_v1_routes[] = {
 	{SEND("DELETE", "/workloads/{name}", workload_delete, 0), OPERATORS},
 
 	{GET("/benchmarks", benchmarks_list), READERS, MAX(KIB(2048))},
-	{SEND("POST", "/benchmarks", benchmark_create, KIB(32)), OPERATORS},
+	{SEND("POST", "/benchmarks", benchmark_create, KIB(32)), OPERATORS, MAX(KIB(1280)), ONCE},
 	{GET("/benchmarks/{id}", benchmark_get), READERS, MAX(KIB(1280))},
 	{SEND("DELETE", "/benchmarks/{id}", benchmark_delete, 0), OPERATORS},
-	{SEND("POST", "/benchmarks/{id}/cancel", benchmark_cancel, KIB(1)), OPERATORS},
-	{GET("/benchmarks/{id}/series", benchmark_series_get), READERS, MAX(KIB(8192))},
+	{SEND("POST", "/benchmarks/{id}/cancel", benchmark_cancel, KIB(1)), OPERATORS, MAX(KIB(1280))},
+	{GET("/benchmarks/{id}/series", benchmark_series_get), READERS, MAX(KIB(8193))},
 	{GET("/benchmarks/{id}/fio", benchmark_fio_get), READERS, MAX(KIB(16384))},
 
 	{GET("/accounts", accounts_list), ADMINISTRATORS, MAX(KIB(512)), .version = v1_accounts_version},
-	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS},
+	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS, ONCE},
 	{GET("/accounts/{id}", account_get), READERS},
 	{SEND("PATCH", "/accounts/{id}", account_patch, KIB(4)), READERS},
 	{SEND("DELETE", "/accounts/{id}", account_delete, 0), ADMINISTRATORS},

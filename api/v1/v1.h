@@ -5,6 +5,7 @@
 #include "api/api_private.h"
 #include "api/json_in.h"
 #include "base/jsonw.h"
+#include "core/once.h"
 #include "model/drive.h"
 #include "model/host.h"
 #include "model/run.h"
@@ -44,6 +45,17 @@ enum rc must_check query_bool(
 /* from and to, default the last 24 hours. */
 enum rc must_check query_span(
 	const struct http_request *q, int64_t *from_ms, int64_t *to_ms, struct err *err);
+
+/* A request that makes something. */
+struct creation {
+	struct actor who; /* to hand to the call that makes it */
+	const char *made; /* id of what an earlier request of the same key made; NULL nothing */
+	struct once_request request;
+	char location[ONCE_LOCATION_SIZE];
+};
+/* c must not move afterwards. */
+enum rc must_check creation_begin(
+	struct creation *c, const struct http_request *q, struct core *core, struct err *err);
 
 /* INT64_MIN and INT32_MIN as null. */
 void render_uw(struct jsonw *w, const char *key, int64_t uw);

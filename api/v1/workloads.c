@@ -108,20 +108,24 @@ enum http_next workloads_list(struct http_request *q, struct http_response *r, v
 }
 
 static enum http_next answer_workload(
-	struct http_request *q, struct http_response *r, struct core *core) {
-	struct workload l;
-	struct err err = {0};
+	struct http_response *r, const struct workload *l, int status) {
 	struct jsonw w;
-	if (query_check(q, NULL, &err) != RC_OK ||
-		bench_workload_find(core->bench, http_param(q, "name"), &l, &err) != RC_OK)
-		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
-	render_resource(&w, &l);
+	render_resource(&w, l);
+	if (!l->builtin)
+		http_set_etag(r, l->config_version, UINT64_MAX);
+	r->status = status;
 	return HTTP_DONE;
 }
 
 enum http_next workload_get(struct http_request *q, struct http_response *r, void *ctx) {
-	return answer_workload(q, r, api_of(ctx)->core);
+	struct workload l;
+	struct err err = {0};
+	if (query_check(q, NULL, &err) != RC_OK ||
+		bench_workload_find(api_of(ctx)->core->bench, http_param(q, "name"), &l, &err) !=
+			RC_OK)
+		return http_fail(q, r, &err);
+	return answer_workload(r, &l, 200);
 }
 
 static enum rc read_own(const struct http_request *q, struct workload *l, struct err *err) {
@@ -137,27 +141,39 @@ static enum rc read_own(const struct http_request *q, struct workload *l, struct
 	return rc;
 }
 
+static enum rc check_conditions(
+	struct core *core, const struct http_request *q, uint32_t *if_version, struct err *err) {
+	struct workload l = {.config_version = 0};
+	enum rc rc = bench_workload_find(core->bench, http_param(q, "name"), &l, err);
+	if (rc != RC_OK && rc != RC_NOT_FOUND)
+		return rc;
+	return http_check_conditions(q, rc == RC_OK, l.config_version, if_version, err);
+}
+
 enum http_next workload_put(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct workload l;
 	struct err err = {0};
+	uint32_t if_version;
 	bool created = false;
 	if (read_own(q, &l, &err) != RC_OK ||
-		bench_workload_put(core->bench, http_actor(q), &l, &created, &err) != RC_OK)
+		check_conditions(core, q, &if_version, &err) != RC_OK ||
+		bench_workload_put(core->bench, http_actor(q), &l, if_version, &created, &err) !=
+			RC_OK)
 		return http_fail(q, r, &err);
-	if (created) {
-		r->status = 201;
+	if (created)
 		snprintf(r->location, sizeof(r->location), "/api/v1/workloads/%s", l.name);
-	}
-	return answer_workload(q, r, core);
+	return answer_workload(r, &l, created ? 201 : 200);
 }
 
 enum http_next workload_delete(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct err err = {0};
+	uint32_t if_version;
 	if (query_check(q, NULL, &err) != RC_OK ||
-		bench_workload_delete(core->bench, http_actor(q), http_param(q, "name"), &err) !=
-			RC_OK)
+		check_conditions(core, q, &if_version, &err) != RC_OK ||
+		bench_workload_delete(core->bench, http_actor(q), http_param(q, "name"), if_version,
+			&err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
 	return HTTP_DONE;

@@ -4,6 +4,7 @@
 #include "base/metrics.h"
 #include "base/parse.h"
 #include "core/bench/bench_impl.h"
+#include "core/once.h"
 
 #include <stdio.h>
 
@@ -74,6 +75,8 @@ enum rc run_store_new(
 		rc = add_event(b, c, &j->run, who, err);
 	if (!rc)
 		rc = events_audit(c, who, "benchmark.create", path, rc_name(RC_OK), NULL, err);
+	if (!rc)
+		rc = once_keep(c, who, path, err);
 	return commit(b, c, rc, err);
 }
 

@@ -1,8 +1,9 @@
-#include "base/log.h"
+#include "base/clock.h"
 #include "core/bench/bench_impl.h"
 
 #include <stdio.h>
-#include <string.h>
+
+#include "model/version.h"
 
 enum rc bench_workload_find(
 	struct bench *b, const char *name, struct workload *out, struct err *err) {
@@ -40,9 +41,31 @@ static enum rc check_name(const char *name, struct err *err) {
 	return RC_OK;
 }
 
+/* What stands under the name, as far as the change may find it; *found tells whether anything. */
+static enum rc find_for(struct db_conn *c, const char *name, uint32_t if_version,
+	struct workload *out, bool *found, struct err *err) {
+	*out = (struct workload){.name = ""};
+	enum rc rc = db_workload_get(c, name, out, err);
+	*found = rc == RC_OK;
+	if (rc && rc != RC_NOT_FOUND)
+		return rc;
+	if (if_version == VERSION_ANY ||
+		if_version == (*found ? out->config_version : VERSION_ABSENT))
+		return RC_OK;
+	return err_set(err, RC_PRECONDITION, "the workload was changed meanwhile");
+}
+
+static bool is_same(const struct workload *a, const struct workload *b) {
+	return a->pattern == b->pattern && a->block_bytes == b->block_bytes &&
+		a->iodepth == b->iodepth && a->jobs == b->jobs && a->read_pct == b->read_pct &&
+		a->size_bytes == b->size_bytes && a->rate_bytes_per_s == b->rate_bytes_per_s &&
+		a->direct == b->direct;
+}
+
+/* Ends the transaction, with a row of the trail when there was a change. */
 static enum rc finish(struct db_conn *c, const struct actor *who, const char *action,
 	const char *name, enum rc rc, struct err *err) {
-	char path[96];
+	char path[EVENT_OBJECT_SIZE];
 	snprintf(path, sizeof(path), "/workloads/%s", name);
 	if (!rc)
 		rc = events_audit(c, who, action, path, rc_name(RC_OK), NULL, err);
@@ -52,32 +75,52 @@ static enum rc finish(struct db_conn *c, const struct actor *who, const char *ac
 	return rc;
 }
 
-enum rc bench_workload_put(struct bench *b, const struct actor *who, const struct workload *w,
-	bool *created, struct err *err) {
-	struct workload own = *w;
-	struct db_conn *c;
-	own.builtin = false;
+/* A workload that comes again under an old name must not have an old version. */
+static uint32_t next_version(const struct workload *before, bool found) {
+	return found ? before->config_version + 1 : (uint32_t)(clock_wall_ms() / 1000);
+}
+
+static enum rc check_own(const struct workload *w, struct err *err) {
 	enum rc rc = check_name(w->name, err);
+	return rc ? rc : workload_check(w, "", err);
+}
+
+enum rc bench_workload_put(struct bench *b, const struct actor *who, struct workload *w,
+	uint32_t if_version, bool *created, struct err *err) {
+	struct workload before;
+	struct db_conn *c;
+	bool found = false;
+	enum rc rc = check_own(w, err);
+	if (!rc)
+		rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
-	rc = workload_check(w, "", err);
-	if (rc)
-		return rc;
-	rc = db_write_begin(b->control, &c, err);
-	if (rc)
-		return rc;
-	rc = db_workload_put(c, &own, created, err);
+	rc = find_for(c, w->name, if_version, &before, &found, err);
+	*created = !found;
+	if (!rc && found && is_same(&before, w)) {
+		*w = before;
+		db_write_abort(c);
+		return RC_OK;
+	}
+	w->builtin = false;
+	w->config_version = next_version(&before, found);
+	if (!rc)
+		rc = db_workload_put(c, w, err);
 	return finish(c, who, "workload.put", w->name, rc, err);
 }
 
-enum rc bench_workload_delete(
-	struct bench *b, const struct actor *who, const char *name, struct err *err) {
+enum rc bench_workload_delete(struct bench *b, const struct actor *who, const char *name,
+	uint32_t if_version, struct err *err) {
+	struct workload before;
 	struct db_conn *c;
+	bool found = false;
 	if (workload_builtin(name))
 		return err_set(err, RC_CONFLICT, "%s is a built-in workload", name);
 	enum rc rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
-	rc = db_workload_delete(c, name, err);
+	rc = find_for(c, name, if_version, &before, &found, err);
+	if (!rc)
+		rc = db_workload_delete(c, name, err);
 	return finish(c, who, "workload.delete", name, rc, err);
 }

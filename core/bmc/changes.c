@@ -2,11 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/bmc/adaptor.h"
 #include "core/bmc/registry.h"
 #include "core/bmc/settings.h"
+#include "core/once.h"
 #include "db/hosts.h"
 
 #define POWER_MAX_MW INT64_C(1000000000)
@@ -18,7 +20,7 @@ struct change {
 	const struct actor *who;
 	const char *action; /* of the audit trail, "host.update" */
 	const char *what;   /* of the event, "updated" */
-	char object[64];
+	char object[EVENT_OBJECT_SIZE];
 	struct db_conn *c;
 };
 
@@ -55,6 +57,17 @@ static enum rc store_host(
 	struct hosts *hs, struct change *ch, const struct host *h, struct err *err) {
 	enum rc rc = change_begin(hs, ch, h->id, err);
 	return rc ? rc : change_end(hs, ch, db_host_put(ch->c, h, NULL, err), err);
+}
+
+static enum rc store_new_host(
+	struct hosts *hs, struct change *ch, const struct host *h, struct err *err) {
+	enum rc rc = change_begin(hs, ch, h->id, err);
+	if (rc)
+		return rc;
+	rc = db_host_put(ch->c, h, NULL, err);
+	if (!rc)
+		rc = once_keep(ch->c, ch->who, ch->object, err);
+	return change_end(hs, ch, rc, err);
 }
 
 /* --- memory --- */
@@ -177,6 +190,12 @@ static void give(struct host *out, const struct host *h) {
 
 /* --- create, update, delete --- */
 
+static enum rc check_version(const struct host *h, uint32_t if_version, struct err *err) {
+	if (if_version != VERSION_ANY && if_version != h->config_version)
+		return err_set(err, RC_PRECONDITION, "the host was changed meanwhile");
+	return RC_OK;
+}
+
 static enum rc check_free(struct hosts *hs, const struct host *h, struct err *err) {
 	pthread_mutex_lock(&hs->lock);
 	bool exists = hosts_find(hs, h->id), full = hs->count == HOST_MAX;
@@ -196,7 +215,7 @@ static enum rc create(struct hosts *hs, const struct actor *who, struct host *h,
 	if (!rc)
 		rc = apply(hs, h, c, true, &new_bmc, err);
 	if (!rc)
-		rc = store_host(hs, &ch, h, err);
+		rc = store_new_host(hs, &ch, h, err);
 	if (rc)
 		return rc;
 	give(out, h);
@@ -205,7 +224,9 @@ static enum rc create(struct hosts *hs, const struct actor *who, struct host *h,
 
 enum rc hosts_create(struct hosts *hs, const struct actor *who, const char *id,
 	const struct host_change *c, struct host *out, struct err *err) {
-	struct host h = {.config_version = 1, .bmc = {.vendor = BMC_VENDOR_AUTO}};
+	/* A host that comes again under its old id must not have an old version. */
+	struct host h = {.config_version = (uint32_t)(clock_wall_ms() / 1000),
+		.bmc = {.vendor = BMC_VENDOR_AUTO}};
 	if (id && !id_is_uuid(id))
 		return err_field(err, RC_INVALID, "/id", "must be a UUID");
 	if (id)
@@ -217,12 +238,6 @@ enum rc hosts_create(struct hosts *hs, const struct actor *who, const char *id,
 	pthread_mutex_unlock(&hs->changing);
 	free(h.bmc.password_sealed);
 	return rc;
-}
-
-static enum rc check_version(const struct host *h, uint32_t if_version, struct err *err) {
-	if (if_version && if_version != h->config_version)
-		return err_set(err, RC_PRECONDITION, "the host was changed meanwhile");
-	return RC_OK;
 }
 
 static enum rc update(struct hosts *hs, const struct actor *who, struct host *h,
@@ -259,14 +274,25 @@ enum rc hosts_update(struct hosts *hs, const struct actor *who, const char *id,
 	return rc;
 }
 
-static enum rc delete (struct hosts *hs, const struct actor *who, const char *id, struct err *err) {
-	struct change ch = {.who = who, .action = "host.delete", .what = "deleted"}; struct host h;
+static enum rc check_removal(
+	struct hosts *hs, const char *id, uint32_t if_version, struct err *err) {
+	struct host h;
 	enum rc rc = hosts_get(hs, id, &h, NULL, err);
 	if (!rc && h.local)
 		rc = err_set(err, RC_CONFLICT, "the host that the service runs on stays");
-	if (!rc) rc = change_begin(hs, &ch, id, err);
-	if (!rc) rc = change_end(hs, &ch, db_host_delete(ch.c, id, err), err);
-	if (rc) return rc;
+	return rc ? rc : check_version(&h, if_version, err);
+}
+
+static enum rc remove_host(struct hosts *hs, const struct actor *who, const char *id,
+	uint32_t if_version, struct err *err) {
+	struct change ch = {.who = who, .action = "host.delete", .what = "deleted"};
+	enum rc rc = check_removal(hs, id, if_version, err);
+	if (!rc)
+		rc = change_begin(hs, &ch, id, err);
+	if (!rc)
+		rc = change_end(hs, &ch, db_host_delete(ch.c, id, err), err);
+	if (rc)
+		return rc;
 	rc = poller_set(hs->poller, id, NULL, 0, err);
 	pthread_mutex_lock(&hs->lock);
 	registry_remove(hs, id);
@@ -274,25 +300,39 @@ static enum rc delete (struct hosts *hs, const struct actor *who, const char *id
 	return rc;
 }
 
-enum rc hosts_delete(struct hosts *hs, const struct actor *who, const char *id, struct err *err) {
+enum rc hosts_delete(struct hosts *hs, const struct actor *who, const char *id, uint32_t if_version,
+	struct err *err) {
 	pthread_mutex_lock(&hs->changing);
-	enum rc rc = delete (hs, who, id, err);
+	enum rc rc = remove_host(hs, who, id, if_version, err);
 	pthread_mutex_unlock(&hs->changing);
 	return rc;
 }
 
 /* --- baselines --- */
 
-static enum rc check_baseline(const struct baseline *b, struct err *err) {
-	if (!b->known)
+static enum rc check_watts(
+	int64_t mw, enum baseline_kind kind, const char *field, struct err *err) {
+	char pointer[64];
+	if (mw >= 0 && mw <= POWER_MAX_MW)
 		return RC_OK;
-	if (b->w_mw < 0 || b->w_mw > POWER_MAX_MW)
-		return err_field(err, RC_INVALID, "/w", "must be between 0 and %lld W",
-			(long long)(POWER_MAX_MW / 1000));
-	if (b->uncertainty_mw != NONE &&
-		(b->uncertainty_mw < 0 || b->uncertainty_mw > POWER_MAX_MW))
-		return err_field(err, RC_INVALID, "/uncertainty_w", "must not be below 0");
-	return RC_OK;
+	snprintf(pointer, sizeof(pointer), "/%s/%s", baseline_kind_name(kind), field);
+	return err_field(err, RC_INVALID, pointer, "must be between 0 and %lld W",
+		(long long)(POWER_MAX_MW / 1000));
+}
+
+static enum rc check_baselines(
+	const struct baseline *const wishes[BASELINE_KIND_COUNT_], struct err *err) {
+	enum rc rc = RC_OK;
+	for (int i = 0; !rc && i < BASELINE_KIND_COUNT_; i++) {
+		const enum baseline_kind kind = (enum baseline_kind)i;
+		const struct baseline *b = wishes[i];
+		if (!b || !b->known)
+			continue;
+		rc = check_watts(b->w_mw, kind, "w", err);
+		if (!rc && b->uncertainty_mw != NONE)
+			rc = check_watts(b->uncertainty_mw, kind, "uncertainty_w", err);
+	}
+	return rc;
 }
 
 /* When it was found apart, so that a declaration made twice is no change. */
@@ -303,39 +343,62 @@ static bool is_same(const struct baseline *a, const struct baseline *b) {
 		a->uncertainty_mw == b->uncertainty_mw && a->source == BASELINE_DECLARED;
 }
 
-static enum rc store_baseline(struct hosts *hs, struct change *ch, const struct host *h,
-	enum baseline_kind kind, struct err *err) {
+static bool apply_baselines(
+	struct host *h, const struct baseline *const wishes[BASELINE_KIND_COUNT_]) {
+	bool changed = false;
+	for (int i = 0; i < BASELINE_KIND_COUNT_; i++) {
+		if (!wishes[i] || is_same(&h->baselines[i], wishes[i]))
+			continue;
+		h->baselines[i] = *wishes[i];
+		changed = true;
+	}
+	return changed;
+}
+
+static enum rc store_baselines(
+	struct hosts *hs, struct change *ch, const struct host *h, struct err *err) {
 	enum rc rc = change_begin(hs, ch, h->id, err);
 	if (rc)
 		return rc;
 	rc = db_host_put(ch->c, h, NULL, err);
-	if (!rc)
-		rc = db_baseline_put(ch->c, h->id, kind, &h->baselines[kind], err);
+	for (int i = 0; !rc && i < BASELINE_KIND_COUNT_; i++)
+		rc = db_baseline_put(ch->c, h->id, (enum baseline_kind)i, &h->baselines[i], err);
 	return change_end(hs, ch, rc, err);
 }
 
-static enum rc set_baseline(struct hosts *hs, const struct actor *who, struct host *h,
-	enum baseline_kind kind, const struct baseline *b, struct err *err) {
+static enum rc set_baselines(struct hosts *hs, const struct actor *who, struct host *h,
+	const struct baseline *const wishes[BASELINE_KIND_COUNT_], uint32_t if_version,
+	struct err *err) {
 	struct change ch = {.who = who, .action = "host.set_baseline", .what = "baseline"};
-	if (is_same(&h->baselines[kind], b))
-		return RC_OK;
-	h->baselines[kind] = *b;
+	enum rc rc = check_version(h, if_version, err);
+	if (rc || !apply_baselines(h, wishes))
+		return rc;
 	h->config_version++;
-	enum rc rc = store_baseline(hs, &ch, h, kind, err);
+	rc = store_baselines(hs, &ch, h, err);
 	return rc ? rc : install(hs, h, false, err);
 }
 
-enum rc hosts_set_baseline(struct hosts *hs, const struct actor *who, const char *host_id,
-	enum baseline_kind kind, const struct baseline *b, struct err *err) {
+enum rc hosts_set_baselines(struct hosts *hs, const struct actor *who, const char *host_id,
+	const struct baseline *const wishes[BASELINE_KIND_COUNT_], uint32_t if_version,
+	struct host *out, struct err *err) {
 	struct host h = {0};
-	enum rc rc = check_baseline(b, err);
+	enum rc rc = check_baselines(wishes, err);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&hs->changing);
 	rc = registry_copy(hs, host_id, &h, err);
 	if (!rc)
-		rc = set_baseline(hs, who, &h, kind, b, err);
+		rc = set_baselines(hs, who, &h, wishes, if_version, err);
 	pthread_mutex_unlock(&hs->changing);
+	if (!rc)
+		give(out, &h);
 	free(h.bmc.password_sealed);
 	return rc;
+}
+
+enum rc hosts_set_baseline(struct hosts *hs, const struct actor *who, const char *host_id,
+	enum baseline_kind kind, const struct baseline *b, struct err *err) {
+	const struct baseline *wishes[BASELINE_KIND_COUNT_] = {NULL};
+	wishes[kind] = b;
+	return hosts_set_baselines(hs, who, host_id, wishes, VERSION_ANY, NULL, err);
 }

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/thread.h"
@@ -50,6 +51,7 @@ static struct host_entry *entry_new(struct hosts *hs, const char *id) {
 	size_t at = place_of(hs, id);
 	memmove(hs->entries + at + 1, hs->entries + at,
 		(hs->count - at) * sizeof(struct host_entry *));
+	e->power.observed_version = clock_first_version();
 	hs->entries[at] = e;
 	hs->count++;
 	return e;
@@ -193,6 +195,7 @@ struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
 	hs->events = events;
 	hs->energy = energy;
 	hs->jobs = jobs;
+	hs->version = clock_first_version();
 	str_copy(hs->local_id, sizeof(hs->local_id), config->local_id);
 	memcpy(hs->secret_key, config->secret_key, sizeof(hs->secret_key));
 	pthread_mutex_init(&hs->changing, NULL);
@@ -354,7 +357,7 @@ static bool keep_reading(
 	pthread_mutex_lock(&hs->lock);
 	struct host_entry *e = hosts_find(hs, host_id);
 	if (e) {
-		uint32_t observed_version = e->power.observed_version + 1;
+		uint64_t observed_version = e->power.observed_version + 1;
 		e->power = *p;
 		e->power.observed_version = observed_version;
 		e->power.resolution_mw = p->power_mw == NONE

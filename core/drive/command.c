@@ -115,6 +115,7 @@ static int32_t to_int32(int64_t v) {
 static void take_health(struct entry *e, const struct drive_health *h) {
 	e->health = *h;
 	e->has_health = true;
+	e->d.health = (uint8_t)drive_health_judge(h);
 	e->d.temperature_mc = to_int32(h->temperature_mc);
 	e->d.measured_mw = to_int32(h->interval_power_mw);
 	e->d.measured_quality = e->d.kind == DRIVE_SIMULATED ? QUALITY_SIMULATED : QUALITY_MEASURED;

@@ -25,8 +25,7 @@ struct drives *drives_new(const struct drives_config *config, struct db *control
 	ds->energy = energy;
 	ds->timers = timers;
 	ds->jobs = jobs;
-	/* Begins at the time, so that no tag of an earlier life fits. */
-	atomic_init(&ds->version, (uint64_t)clock_wall_ms());
+	atomic_init(&ds->version, clock_first_version());
 	pthread_rwlock_init(&ds->lock, NULL);
 	pthread_mutex_init(&ds->progress_lock, NULL);
 	cond_init(&ds->progress);
@@ -211,7 +210,7 @@ static struct entry *entry_new(struct drives *ds, const char *id) {
 	e->d.in_sync = true;
 	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;
 	e->d.config_version = 1;
-	e->d.observed_version = (uint32_t)(clock_wall_ms() / 1000);
+	e->d.observed_version = clock_first_version();
 	e->observed = (struct drive_observed){.at_ms = NONE, .power_state = -1};
 	e->health_due_ms = e->identify_due_ms = INT64_MAX;
 	return e;

@@ -115,6 +115,7 @@ static void leave(struct entry *e) {
 	e->observed.power_state = -1;
 	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;
 	e->has_health = false;
+	e->d.health = DRIVE_HEALTH_UNKNOWN;
 	e->want_identify = false;
 	e->announced = false;
 	e->returned = true;

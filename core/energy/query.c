@@ -121,7 +121,7 @@ static enum rc check_range(const struct energy_history *h, struct err *err) {
 	if (h->step_ms <= 0)
 		return err_field(err, RC_INVALID, "step", "must be over 0");
 	if ((h->to_ms - 1 - h->from_ms) / h->step_ms >= ENERGY_MAX_POINTS)
-		return err_field(err, RC_TOO_LARGE, "step", "would give more than %d points",
+		return err_field(err, RC_INVALID, "step", "would give more than %d points",
 			ENERGY_MAX_POINTS);
 	return RC_OK;
 }
@@ -135,8 +135,8 @@ static enum rc make_steps(const struct energy_history *h, const struct zone *day
 	size_t n = 0;
 	for (int64_t at_ms = h->from_ms; at_ms < h->to_ms; at_ms = step_end(h, days, at_ms)) {
 		if (n == ENERGY_MAX_POINTS)
-			return err_field(err, RC_TOO_LARGE, "step",
-				"would give more than %d points", ENERGY_MAX_POINTS);
+			return err_field(err, RC_INVALID, "step", "would give more than %d points",
+				ENERGY_MAX_POINTS);
 		steps[n++].at_ms = at_ms;
 	}
 	*count = n;

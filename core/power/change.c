@@ -46,8 +46,8 @@ static struct control *take_control(
 static enum rc check_control(const struct control *ct, uint32_t if_version, struct err *err) {
 	if (ct->waiters >= DRIVE_MAX_WAITERS)
 		return err_set(err, RC_FULL, "others already wait for this drive");
-	if (if_version && if_version != claims_version(ct))
-		return err_set(err, RC_PRECONDITION, "the claims have changed meanwhile");
+	if (if_version != VERSION_ANY && if_version != claims_desired_version(ct))
+		return err_set(err, RC_PRECONDITION, "what is desired has changed meanwhile");
 	return RC_OK;
 }
 

@@ -27,6 +27,7 @@ bool claims_put(struct control *ct, const struct claim *claim) {
 	if (at < 0)
 		at = ct->claim_count++;
 	ct->claims[at] = *claim;
+	ct->power->claims_version++;
 	return true;
 }
 
@@ -34,6 +35,7 @@ void claims_remove(struct control *ct, int index) {
 	ct->claim_count--;
 	memmove(&ct->claims[index], &ct->claims[index + 1],
 		(size_t)(ct->claim_count - index) * sizeof(ct->claims[0]));
+	ct->power->claims_version++;
 }
 
 void claims_drop(struct control *ct, int index) {
@@ -63,17 +65,16 @@ static uint32_t hash_text(uint32_t hash, const char *text) {
 	return hash;
 }
 
-uint32_t claims_version(const struct control *ct) {
-	uint32_t hash = UINT32_C(2166136261);
+uint32_t claims_desired_version(const struct control *ct) {
+	const int at = claims_find(ct, CLAIM_DESIRED, NULL);
 	char text[192];
-	for (int i = 0; i < ct->claim_count; i++) {
-		const struct claim *c = &ct->claims[i];
-		snprintf(text, sizeof(text), "%s %s %d %d %" PRId64 " %" PRId64 ";",
-			claim_kind_name(c->kind), c->owner, c->wish.state,
-			c->wish.allow_non_operational, c->wish.limit_mw, c->expires_ms);
-		hash = hash_text(hash, text);
-	}
-	return hash ? hash : 1;
+	if (at < 0)
+		return VERSION_ABSENT;
+	const struct claim *c = &ct->claims[at];
+	snprintf(text, sizeof(text), "%s %d %d %" PRId64 " %" PRId64, c->owner, c->wish.state,
+		c->wish.allow_non_operational, c->wish.limit_mw, c->expires_ms);
+	const uint32_t hash = hash_text(UINT32_C(2166136261), text);
+	return hash == VERSION_ANY || hash == VERSION_ABSENT ? 1 : hash;
 }
 
 /* --- in the store --- */

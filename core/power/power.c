@@ -28,6 +28,7 @@ struct power *power_new(const struct power_config *config, struct db *control,
 	pthread_mutex_init(&p->write_lock, NULL);
 	pthread_mutex_init(&p->lock, NULL);
 	cond_init(&p->idle);
+	p->claims_version = clock_first_version();
 	if (drives_watch(drives, reconcile_on_news, p, err)) {
 		power_free(p);
 		return NULL;
@@ -131,7 +132,8 @@ static void view_claims(struct power *p, const char *drive_id, struct power_view
 		ct = &none;
 	v->claim_count = ct->claim_count;
 	memcpy(v->claims, ct->claims, sizeof(v->claims));
-	v->config_version = claims_version(ct);
+	v->config_version = claims_desired_version(ct);
+	v->observed_version += p->claims_version;
 	v->recorded = !ct->unrecorded;
 	const int wanted = control_wanted(ct);
 	v->in_sync = wanted < 0 || control_matches(ct, wanted, v->observed_state);
@@ -173,7 +175,7 @@ enum rc power_desired_get(struct power *p, const char *drive_id, struct claim *o
 	const int at = ct ? claims_find(ct, CLAIM_DESIRED, NULL) : -1;
 	if (at >= 0) {
 		*out = ct->claims[at];
-		*version = claims_version(ct);
+		*version = claims_desired_version(ct);
 	}
 	pthread_mutex_unlock(&p->lock);
 	return at >= 0 ? RC_OK : err_set(err, RC_NOT_FOUND, "nothing is desired of this drive");

@@ -73,7 +73,8 @@ struct power {
 	pthread_mutex_t write_lock;
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
-	bool ticking; /* a tick is queued or runs */
+	bool ticking;            /* a tick is queued or runs */
+	uint64_t claims_version; /* counts changes of any claims */
 	size_t count;
 	struct control *controls[POWER_MAX_CONTROLS]; /* by drive id */
 };
@@ -94,8 +95,8 @@ void claims_remove(struct control *ct, int index);
 void claims_drop(struct control *ct, int index);
 /* Leases that are over are in the store still, and the drive is back. */
 bool claims_released(const struct control *ct);
-/* The same claims have the same version, also after a restart. Never 0. */
-uint32_t claims_version(const struct control *ct);
+/* The same desired has the same version, also after a restart; VERSION_ABSENT without one. */
+uint32_t claims_desired_version(const struct control *ct);
 bool claims_same_wish(const struct power_wish *a, const struct power_wish *b);
 
 /* What stands beside a change of claims in its transaction. */

@@ -15,6 +15,12 @@ int64_t clock_mono_ns(void);
 static inline int64_t clock_mono_ms(void) {
 	return clock_mono_ns() / 1000000;
 }
+/* Where a counter that stands behind ETags begins, so that no value comes again after a restart:
+ * the wall time in microseconds. It holds while the counter moves less than a million times a
+ * second and the clock is not set back. */
+static inline uint64_t clock_first_version(void) {
+	return (uint64_t)clock_wall_ms() * 1000;
+}
 /* The kernel's boot id (36 characters), read once; "" where there is none. */
 const char *clock_boot_id(void);
 

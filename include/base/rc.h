@@ -15,17 +15,19 @@ enum rc {
 	RC_UNAUTHENTICATED, /* no or wrong credentials */
 	RC_FORBIDDEN,       /* credentials are right, the role or a permission is not */
 	RC_NOT_FOUND,
-	RC_EXISTS,       /* a unique name is taken */
-	RC_CONFLICT,     /* the object's state does not allow it now */
-	RC_PRECONDITION, /* If-Match or a like condition failed */
-	RC_TOO_LARGE,    /* a hard maximum was met */
-	RC_FULL,         /* a queue, pool or table is full; try again later */
-	RC_TIMEOUT,      /* no answer in time; it may still come */
-	RC_UNAVAILABLE,  /* the thing that should answer is gone or not set up */
-	RC_REFUSED,      /* the device or peer answered no; err.nvme_status where it is NVMe */
+	RC_EXISTS,                /* a unique name is taken */
+	RC_CONFLICT,              /* the object's state does not allow it now */
+	RC_PRECONDITION,          /* If-Match or a like condition failed */
+	RC_PRECONDITION_REQUIRED, /* a condition is demanded and there is none */
+	RC_TOO_LARGE,             /* a hard maximum was met */
+	RC_FULL,                  /* a queue, pool or table is full; try again later */
+	RC_TIMEOUT,               /* no answer in time; it may still come */
+	RC_UNAVAILABLE,           /* the thing that should answer is gone or not set up */
+	RC_REFUSED, /* the device or peer answered no; err.nvme_status where it is NVMe */
 	RC_UNSUPPORTED,
 	RC_CANCELLED,
 	RC_NO_SPACE, /* disk full */
+	RC_STORE,    /* the store cannot be written */
 	RC_CORRUPT,  /* stored or received data is damaged */
 	RC_IO,
 	RC_NOMEM,

@@ -15,6 +15,7 @@
 #define SECRET_TOKEN_SIZE 52      /* "dwt_" and 43 characters of base64url, and NUL */
 #define SECRET_TOKEN_HASH_SIZE 65 /* hex of BLAKE2b-256, and NUL */
 #define SECRET_KEY_BYTES 32
+#define SECRET_DIGEST_SIZE 65 /* hex of BLAKE2b-256, and NUL */
 #define SECRET_FINGERPRINT_BYTES 16
 
 enum rc must_check secret_init(struct err *err);
@@ -33,6 +34,10 @@ void secret_token_hash(const char *token, char out[SECRET_TOKEN_HASH_SIZE]);
 /* A keyed digest of any text under a key made at start: for caches of verified credentials, so
  * that the credentials themselves need not be kept. */
 void secret_fingerprint(const void *data, size_t len, uint8_t out[SECRET_FINGERPRINT_BYTES]);
+
+/* The same under a key of the caller's: for what is kept over restarts. */
+void secret_digest(const uint8_t key[SECRET_KEY_BYTES], const void *data, size_t len,
+	char hex[SECRET_DIGEST_SIZE]);
 
 /* Seals under key with a random nonce; *out (base64 text) is the caller's to free. */
 enum rc must_check secret_seal(

@@ -9,6 +9,7 @@
 #include "base/secret.h"
 #include "db/db.h"
 #include "model/account.h"
+#include "model/version.h"
 
 #define ACCOUNTS_PASSWORD_MIN 8
 #define ACCOUNTS_PASSWORD_MAX 128
@@ -45,17 +46,18 @@ struct account_change {
 	const char *password;
 	enum role role;      /* ROLE_NONE: kept */
 	int enabled;         /* -1: kept */
-	uint32_t if_version; /* 0: any; else RC_PRECONDITION when it differs */
+	uint32_t if_version; /* model/version.h */
 };
 /* Each writes audit and event in the same transaction and forgets cached credentials. An account
  * may change its own password; everything else is the administrator's (the caller checks the
- * route's role). RC_CONFLICT: the last administrator may not go. */
+ * route's role). RC_CONFLICT: the last administrator may not go. accounts_create keeps the actor's
+ * once. */
 enum rc must_check accounts_create(struct accounts *a, const struct actor *who,
 	const struct account_change *c, struct account *out, struct err *err);
 enum rc must_check accounts_update(struct accounts *a, const struct actor *who, const char *id,
 	const struct account_change *c, struct account *out, struct err *err);
-enum rc must_check accounts_delete(
-	struct accounts *a, const struct actor *who, const char *id, struct err *err);
+enum rc must_check accounts_delete(struct accounts *a, const struct actor *who, const char *id,
+	uint32_t if_version, struct err *err);
 /* secret is shown once. role at most the actor's own. */
 enum rc must_check accounts_token_create(struct accounts *a, const struct actor *who,
 	const char *name, enum role role, int64_t expires_ms, struct token *out,
@@ -74,7 +76,8 @@ enum rc must_check accounts_token_get(
 enum rc must_check accounts_token_each(struct accounts *a, const char *account_id,
 	const char *after, int limit, bool (*visit)(void *arg, const struct token *token),
 	void *arg, struct err *err);
-/* Counts up at every change of accounts or tokens: the ETag of lists. */
+/* Counts up at every change of accounts or tokens and never comes again, also over restarts: behind
+ * the ETag of lists. */
 uint64_t accounts_version(struct accounts *a);
 
 #endif

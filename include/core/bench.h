@@ -16,6 +16,7 @@
 #include "core/hosts.h"
 #include "core/power.h"
 #include "model/run.h"
+#include "model/version.h"
 
 struct bench;
 struct privc;
@@ -39,8 +40,8 @@ void bench_free(struct bench *b);
 enum rc must_check bench_recover(struct bench *b, struct err *err);
 
 /* Checks everything that can be checked now (drives, workload, interlock, consent), stores the
- * run as queued and returns it. RC_INVALID (field), RC_NOT_FOUND (field), RC_FORBIDDEN,
- * RC_CONFLICT (in use), RC_FULL. */
+ * run as queued and returns it; keeps the actor's once. RC_INVALID (field: drives and workloads
+ * that are not there too), RC_FORBIDDEN, RC_CONFLICT (in use), RC_FULL. */
 enum rc must_check bench_submit(struct bench *b, const struct actor *who,
 	const struct run_spec *spec, struct run *out, struct err *err);
 /* RC_CONFLICT when it is over already. Returns once the wish is noted. */
@@ -62,14 +63,15 @@ unsigned bench_active(struct bench *b);
 /* Why no benchmark that loads drives can run, or NULL. */
 const char *bench_unable(struct bench *b);
 
-/* Own workloads beside the built-in ones, by name. RC_CONFLICT: a built-in name. */
+/* Own workloads beside the built-in ones, by name. RC_CONFLICT: a built-in name; RC_PRECONDITION:
+ * if_version (model/version.h) does not hold. Putting what is there already is no change. */
 enum rc must_check bench_workload_each(struct bench *b,
 	bool (*visit)(void *arg, const struct workload *w), void *arg, struct err *err);
 enum rc must_check bench_workload_find(
 	struct bench *b, const char *name, struct workload *out, struct err *err);
-enum rc must_check bench_workload_put(struct bench *b, const struct actor *who,
-	const struct workload *w, bool *created, struct err *err);
-enum rc must_check bench_workload_delete(
-	struct bench *b, const struct actor *who, const char *name, struct err *err);
+enum rc must_check bench_workload_put(struct bench *b, const struct actor *who, struct workload *w,
+	uint32_t if_version, bool *created, struct err *err); /* fills config_version */
+enum rc must_check bench_workload_delete(struct bench *b, const struct actor *who, const char *name,
+	uint32_t if_version, struct err *err);
 
 #endif

@@ -21,6 +21,7 @@ struct energy;
 struct events;
 struct hosts;
 struct httpc;
+struct once;
 struct pool;
 struct power;
 struct privc;
@@ -60,6 +61,7 @@ struct core {
 	struct events *events;
 	struct accounts *accounts;
 	struct energy *energy;
+	struct once *once;
 	struct hosts *hosts;
 	struct privc *privc; /* NULL without a helper */
 	struct sim *sim;     /* NULL unless asked for */

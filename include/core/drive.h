@@ -11,6 +11,7 @@
 #include "core/events.h"
 #include "db/drives.h"
 #include "model/drive.h"
+#include "model/version.h"
 
 #define DRIVES_MAX 1024
 #define DRIVE_MAX_WAITERS 2
@@ -93,7 +94,8 @@ enum rc must_check drives_watch(struct drives *ds,
 	void (*fn)(void *arg, const char *drive_id, enum drive_news news), void *arg,
 	struct err *err);
 
-/* Version of the whole list: changes with anything that drives_each would show. Never blocks. */
+/* Version of the whole list: changes with anything that drives_each would show and never comes
+ * again, also over restarts. Never blocks. */
 uint64_t drives_version(struct drives *ds);
 size_t drives_count(struct drives *ds);
 /* Why there are no drives, or not all: "" fine. */

@@ -74,7 +74,7 @@ struct energy_history {
 };
 /* step_ms 0: auto, at most 500 points. tz: IANA name for days, NULL UTC. Trapezoid between
  * samples at most max_gap_ms apart, on the monotonic clock where both are of one boot.
- * RC_INVALID (from, to, step, tz), RC_TOO_LARGE (more than ENERGY_MAX_POINTS). */
+ * RC_INVALID (from, to, step, tz; step where it would give more than ENERGY_MAX_POINTS). */
 enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
 void energy_history_release(struct energy_history *h);

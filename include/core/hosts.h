@@ -11,6 +11,7 @@
 #include "core/events.h"
 #include "core/httpc.h"
 #include "model/host.h"
+#include "model/version.h"
 
 struct hosts;
 
@@ -30,6 +31,7 @@ enum rc must_check hosts_start(struct hosts *hs, struct err *err);
 
 /* "local" → this host's id; any other text unchanged. The result lives as long as hs. */
 const char *hosts_resolve(struct hosts *hs, const char *id_or_alias);
+/* Version of the whole list, readings included: never comes again, also over restarts. */
 uint64_t hosts_version(struct hosts *hs);
 /* Visitors return false to stop and must not call back. password_sealed is never filled. */
 void hosts_each(struct hosts *hs, const char *after,
@@ -44,22 +46,28 @@ struct host_change {
 	bool set_bmc;             /* bmc below replaces the settings; not present: removes them */
 	struct bmc_settings bmc;  /* password_sealed is ignored */
 	const char *bmc_password; /* NULL: keep the one there is (when the url did not change) */
-	uint32_t if_version;      /* 0 any */
+	uint32_t if_version;      /* model/version.h; of an update */
 };
-/* id NULL: makes one. RC_INVALID (field), RC_EXISTS, RC_FULL, RC_PRECONDITION. */
+/* id NULL: makes one. Keeps the actor's once. RC_INVALID (field), RC_EXISTS, RC_FULL. */
 enum rc must_check hosts_create(struct hosts *hs, const struct actor *who, const char *id,
 	const struct host_change *c, struct host *out, struct err *err);
+/* RC_PRECONDITION: if_version does not hold; so for the next two. */
 enum rc must_check hosts_update(struct hosts *hs, const struct actor *who, const char *id,
 	const struct host_change *c, bool replace, struct host *out, struct err *err);
 /* RC_CONFLICT: the local host stays. */
-enum rc must_check hosts_delete(
-	struct hosts *hs, const struct actor *who, const char *id, struct err *err);
+enum rc must_check hosts_delete(struct hosts *hs, const struct actor *who, const char *id,
+	uint32_t if_version, struct err *err);
 
 /* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (a
  * reading without a value adds no sample), learns the resolution. Any thread; does not block. */
 void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p);
 
-/* A baseline declared by a person, measured by a run of idleness, or simulated. */
+/* Baselines declared by a person, measured by a run of idleness, or simulated; all that are given
+ * in one transaction. A NULL is kept, one that is not known is removed. out may be NULL. RC_INVALID
+ * (field "/<kind>/w"). */
+enum rc must_check hosts_set_baselines(struct hosts *hs, const struct actor *who,
+	const char *host_id, const struct baseline *const wishes[BASELINE_KIND_COUNT_],
+	uint32_t if_version, struct host *out, struct err *err);
 enum rc must_check hosts_set_baseline(struct hosts *hs, const struct actor *who,
 	const char *host_id, enum baseline_kind kind, const struct baseline *b, struct err *err);
 

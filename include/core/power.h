@@ -42,7 +42,7 @@ struct power_outcome {
 typedef void power_fn(void *arg, const struct power_outcome *o);
 
 /* Sets the drive's desired: checked against its table, claimed, set, read back. On RC_OK fn is
- * called exactly once in a jobs thread. if_version 0: any, else the drive's claims' version.
+ * called exactly once in a jobs thread. if_version: model/version.h, of the desired alone.
  * RC_INVALID (field), RC_NOT_FOUND, RC_UNSUPPORTED (no power states), RC_FULL, RC_FORBIDDEN,
  * RC_PRECONDITION. May block on the store, never on the drive. */
 enum rc must_check power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
@@ -70,8 +70,8 @@ struct power_view {
 	struct power_effective effective;
 	bool in_sync;
 	bool recorded; /* false: the store lacks the last change of desired, for now */
-	uint32_t config_version; /* of the claims */
-	uint32_t observed_version;
+	uint32_t config_version;   /* of the desired alone; VERSION_ABSENT without one */
+	uint64_t observed_version; /* of all else in here; never comes again */
 	int64_t limit_mw; /* in force: the max power of the effective state when a limit or cap
 			     chose it; NONE */
 };

@@ -40,7 +40,9 @@ void db_read_end(struct db_conn *c); /* NULL is fine */
 /* BEGIN IMMEDIATE on the one writer; waits for its turn. A reader's functions work on it too. */
 enum rc must_check db_write_begin(struct db *db, struct db_conn **out, struct err *err);
 /* Durable on RC_OK (control). Else everything was rolled back. Ends the loan either way.
- * RC_NO_SPACE when the disk is full. */
+ * RC_NO_SPACE when the disk is full, RC_STORE when the file cannot be written for another reason
+ * (damaged, read-only, an I/O error, held by another process): so for the writer's statements and
+ * db_write_begin too. */
 enum rc must_check db_write_commit(struct db_conn *c, struct err *err);
 void db_write_abort(struct db_conn *c); /* NULL is fine */
 
@@ -50,7 +52,7 @@ void db_status_get(struct db *db, struct db_status *out);
 void db_checkpoint(struct db *db);
 
 /* Tests only: the n-th write statement from now on and all after it fail with rc (RC_NO_SPACE or
- * RC_IO) until n = 0 switches it off. A commit counts as one. */
+ * RC_STORE) until n = 0 switches it off. A commit counts as one. */
 void db_fail_nth(struct db *db, int n, enum rc rc);
 
 #endif

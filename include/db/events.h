@@ -32,23 +32,21 @@ enum rc must_check db_meta_get(
 enum rc must_check db_meta_set(
 	struct db_conn *c, const char *key, const char *value, struct err *err);
 
-/* An answer kept for 24 h under (account, method, path, key). */
+/* What was made under (account, method, path, key). */
 struct idempotency {
 	char account_id[37];
 	char method[8];
 	char path[256];
 	char key[129];
 	char fingerprint[65]; /* hex of the body's digest */
-	int status;
 	char location[256];
-	char *body; /* owned by the holder */
 	int64_t created_ms;
 };
 /* In the creating transaction. RC_EXISTS. */
 enum rc must_check db_idempotency_insert(
 	struct db_conn *c, const struct idempotency *i, struct err *err);
-/* key->body must be freed by the caller. RC_NOT_FOUND. */
-enum rc must_check db_idempotency_get(struct db_conn *c, struct idempotency *key, struct err *err);
+/* Looks for i's scope and key and fills the rest. RC_NOT_FOUND. */
+enum rc must_check db_idempotency_get(struct db_conn *c, struct idempotency *i, struct err *err);
 enum rc must_check db_idempotency_prune(
 	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
 

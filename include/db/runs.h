@@ -37,8 +37,8 @@ enum rc must_check db_run_delete(struct db_conn *c, const char *id, struct err *
 enum rc must_check db_run_prune(
 	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
 
-enum rc must_check db_workload_put(
-	struct db_conn *c, const struct workload *w, bool *created, struct err *err);
+/* Inserts or replaces, config_version too. */
+enum rc must_check db_workload_put(struct db_conn *c, const struct workload *w, struct err *err);
 enum rc must_check db_workload_get(
 	struct db_conn *c, const char *name, struct workload *out, struct err *err);
 enum rc must_check db_workload_delete(struct db_conn *c, const char *name, struct err *err);

@@ -32,6 +32,7 @@ struct http_response {
 	char location[256];         /* "" none */
 	char allow[64];             /* "" none */
 	int retry_after_s;          /* 0 none */
+	bool replayed;              /* made by an earlier request of the same Idempotency-Key */
 	bool no_store;              /* secrets inside */
 	struct http_stream *stream; /* an event stream instead of body; taken over */
 };
@@ -63,10 +64,12 @@ void *http_user(const struct http_request *q);
  * HTTP_PENDING; may be called before the handler has returned. Any thread. */
 void http_resume(struct http_request *q, http_handler *next);
 
-/* If-Match against the entity's tag, configuration part only ("c7.o9" compares c7): RC_OK when
- * absent or matching; RC_PRECONDITION (412). */
-enum rc must_check http_if_match(
-	const struct http_request *q, uint64_t config_version, struct err *err);
+/* For every PUT, PATCH and DELETE: If-Match and If-None-Match against what is there, whose
+ * configuration has this version ("c7.o9" compares c7). RC_PRECONDITION (412), and
+ * RC_PRECONDITION_REQUIRED (428) where the configuration demands If-Match. *if_version is what the
+ * change must then find (model/version.h): checked again in its transaction. */
+enum rc must_check http_check_conditions(const struct http_request *q, bool exists,
+	uint32_t version, uint32_t *if_version, struct err *err);
 /* "\"c<config>\"" or "\"c<config>.o<observed>\"" (observed UINT64_MAX: none). */
 void http_set_etag(struct http_response *r, uint64_t config_version, uint64_t observed);
 

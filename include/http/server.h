@@ -34,6 +34,7 @@ struct http_config {
 	unsigned cache_bytes_max; /* of all cached bodies; one takes at most an eighth */
 	bool gzip;
 	bool public_metrics;
+	bool require_if_match; /* 428 for a change of what is there without If-Match */
 };
 
 /* accounts and the texts of config are borrowed. Nothing listens yet. */

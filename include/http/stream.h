@@ -11,6 +11,8 @@
 
 #include "http/request.h"
 
+#define HTTP_REPLAY_MAX_BYTES (4u * 1024 * 1024)
+
 struct http_channel;
 
 /* ring: messages kept for slow readers. heartbeat_ms: a comment line when nothing else came. */
@@ -22,9 +24,11 @@ void http_channel_free(struct http_channel *c);
 void http_channel_publish(struct http_channel *c, const char *text, size_t len);
 /* A reader that first gets `first` (replay, copied) and then what is published from now on.
  * To make replay seamless: subscribe with http_stream_new before reading the replayed rows, then
- * http_stream_replay; `skip_to_id` lets the channel drop published ids up to it. RC_FULL. */
+ * http_stream_replay; `skip_to_id` lets the channel drop published ids up to it. RC_FULL; a replay
+ * of more than HTTP_REPLAY_MAX_BYTES is RC_TOO_LARGE, never cut. */
 struct http_stream *http_stream_new(struct http_channel *c, struct err *err);
-void http_stream_replay(struct http_stream *s, const char *text, size_t len, int64_t skip_to_id);
+enum rc must_check http_stream_replay(
+	struct http_stream *s, const char *text, size_t len, int64_t skip_to_id, struct err *err);
 void http_stream_free(struct http_stream *s);
 /* As http_channel_publish with the event's id, compared with skip_to_id. */
 void http_channel_publish_id(struct http_channel *c, int64_t id, const char *text, size_t len);

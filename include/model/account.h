@@ -30,13 +30,17 @@ struct token {
 	int64_t expires_ms; /* NONE never */
 };
 
+struct once_request;
+
 /* Who acts, carried through every change into claims, events and the audit trail. */
 struct actor {
 	char account_id[37]; /* "" for the daemon itself */
 	char name[65];       /* account name, or "system" */
 	enum role role;
-	char address[48];    /* peer address, "" for the daemon itself */
-	char request_id[37]; /* "" none */
+	char address[48];                /* peer address, "" for the daemon itself */
+	char request_id[37];             /* "" none */
+	const struct once_request *once; /* core/once.h; NULL none. Borrowed: only a call that
+					    makes something looks at it, copies never */
 };
 
 #endif

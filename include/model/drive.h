@@ -27,6 +27,15 @@ enum drive_state {
 };
 const char *drive_state_name(enum drive_state s);
 
+/* What SMART figures mean, in one word. */
+enum drive_health_level {
+	DRIVE_HEALTH_UNKNOWN,
+	DRIVE_HEALTH_OK,
+	DRIVE_HEALTH_WARNING, /* worn out, or the spare is at its threshold */
+	DRIVE_HEALTH_CRITICAL /* the drive warns */
+};
+const char *drive_health_name(enum drive_health_level l);
+
 /* The small, plain summary: at most 512 bytes, since a hub holds 240,000 of them. */
 struct drive {
 	char id[DRIVE_ID_SIZE];
@@ -48,10 +57,11 @@ struct drive {
 	int32_t temperature_mc;   /* milli-degrees Celsius; INT32_MIN unknown */
 	int32_t measured_mw;      /* the drive's own meter; INT32_MIN without */
 	uint8_t measured_quality; /* enum quality, when measured_mw is known */
+	uint8_t health;           /* enum drive_health_level of the last SMART reading */
 	uint64_t capacity_bytes;
 	int64_t seen_ms;           /* wall time of the last answer */
 	uint32_t config_version;   /* labels */
-	uint32_t observed_version; /* anything read */
+	uint64_t observed_version; /* anything read; never comes again: clock_first_version() */
 };
 _Static_assert(sizeof(struct drive) <= 512, "a drive's summary stays small");
 
@@ -120,6 +130,8 @@ struct drive_health {
 	int64_t lifetime_energy_wh; /* NVMe 2.3; 0 in the log is NONE */
 	int64_t interval_power_mw;  /* NVMe 2.3 */
 };
+
+enum drive_health_level drive_health_judge(const struct drive_health *h);
 
 #define NVME_SMART_BYTES 512
 /* Pure decoder of the raw log. A temperature of 0 K is NONE, not -273 °C. */

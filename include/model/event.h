@@ -31,11 +31,13 @@ const char *event_type_name(enum event_type t);
 const char *event_type_severity(enum event_type t);
 bool event_type_from_name(const char *name, enum event_type *out);
 
+#define EVENT_OBJECT_SIZE 96 /* "/workloads/" and a name of 64 */
+
 struct event {
 	int64_t id; /* ascending, never reused */
 	int64_t at_ms;
 	enum event_type type;
-	char object[64]; /* path below /api/v1, "/drives/<id>"; "" none */
+	char object[EVENT_OBJECT_SIZE]; /* path below /api/v1, "/drives/<id>"; "" none */
 	char actor[65];
 	char *data; /* JSON object text, owned by the holder; NULL none */
 };
@@ -47,7 +49,7 @@ struct audit_entry {
 	char address[48];
 	char request_id[37];
 	char action[48]; /* "power.set_desired", "account.create" … */
-	char object[64];
+	char object[EVENT_OBJECT_SIZE];
 	char outcome[24]; /* "intent", or an rc_name */
 	char *detail;     /* JSON object text, owned by the holder; NULL none */
 };

@@ -47,7 +47,7 @@ struct host {
 	char name[65];
 	char labels[512]; /* a JSON object of strings, "" none */
 	bool local;
-	uint32_t config_version;
+	uint32_t config_version; /* model/version.h; a new one begins at the time */
 	struct bmc_settings bmc;
 	struct baseline baselines[BASELINE_KIND_COUNT_];
 };
@@ -63,7 +63,7 @@ struct host_power {
 	int64_t limit_mw;          /* NONE */
 	int64_t energy_counter_mj; /* NONE */
 	int64_t resolution_mw;     /* NONE until 8 distinct readings were seen */
-	uint32_t observed_version;
+	uint64_t observed_version; /* never comes again: clock_first_version() */
 };
 
 #endif

@@ -73,7 +73,7 @@ struct power_wish {
 	int64_t limit_mw;           /* NONE: by state */
 };
 
-#define CLAIM_OWNER_SIZE 64
+#define CLAIM_OWNER_SIZE 80 /* "policy:" and a name of 64 */
 
 struct claim {
 	char id[37];

@@ -48,7 +48,7 @@ struct run_spec {
 struct run {
 	char id[RUN_ID_SIZE];
 	enum run_state state;
-	char owner[64];
+	char owner[CLAIM_OWNER_SIZE];
 	int64_t created_ms, started_ms, ended_ms;    /* NONE until then */
 	double progress;                             /* 0–1 */
 	int64_t read_bytes_per_s, write_bytes_per_s; /* live; NONE when unknown */

@@ -36,6 +36,7 @@ struct workload {
 	uint64_t size_bytes;       /* region from the start of the namespace; 0 all */
 	uint64_t rate_bytes_per_s; /* cap per drive; 0 none */
 	bool direct;
+	uint32_t config_version; /* model/version.h; 0 of a built-in or inline one */
 };
 
 /* The catalogue, and how many. The names of API.md, whose shapes follow SNIA PTS block sizes. */

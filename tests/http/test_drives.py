@@ -71,7 +71,8 @@ def test_put_twice_is_no_change(simulated, drive):
     first = simulated.get(desired_path(drive))
     again = simulated.put(desired_path(drive), {"state": 2})
     assert again.status_code == 200
-    assert again.headers["ETag"] == first.headers["ETag"]
+    # The part of the tag that tells what is configured; the rest moves with every reading.
+    assert again.headers["ETag"].split(".")[0] == first.headers["ETag"].split(".")[0]
     assert simulated.get(desired_path(drive)).json() == first.json()
 
 

@@ -158,10 +158,12 @@ static enum http_next put_thing(
 	struct err err;
 	size_t len;
 	const char *body = http_body(q, &len);
-	if (http_if_match(q, 7, &err))
+	uint32_t if_version;
+	bool exists = strcmp(http_param(q, "id"), "none") != 0;
+	if (http_check_conditions(q, exists, 7, &if_version, &err))
 		return http_fail(q, r, &err);
 	buf_add(&r->body, body, len);
-	http_set_etag(r, 8, UINT64_MAX);
+	http_set_etag(r, 8, if_version); /* tells what the change must find */
 	return HTTP_DONE;
 }
 
@@ -267,8 +269,9 @@ static enum http_next get_events(struct http_request *q, struct http_response *r
 	r->stream = http_stream_new(l->channel, &err);
 	if (!r->stream)
 		return http_fail(q, r, &err);
-	if (http_query(q, "replay"))
-		http_stream_replay(r->stream, "id: 1\ndata: old\n\n", 17, 1);
+	if (http_query(q, "replay") &&
+		http_stream_replay(r->stream, "id: 1\ndata: old\n\n", 17, 1, &err))
+		return http_fail(q, r, &err);
 	return HTTP_DONE;
 }
 
@@ -281,8 +284,8 @@ static const struct http_route routes[] = {
 		.handler = get_hello},
 	{"GET", "/t/things", "listThings", ROLE_READ_ONLY, .handler = get_things,
 		.version = things_version},
-	{"POST", "/t/things", "createThing", ROLE_ADMINISTRATOR, .body_max = 100000,
-		.handler = post_thing},
+	{"POST", "/t/things", "createThing", ROLE_ADMINISTRATOR, .flags = HTTP_ONCE,
+		.body_max = 100000, .handler = post_thing},
 	{"GET", "/t/things/{id}", "getThing", ROLE_READ_ONLY, .handler = get_thing},
 	{"PUT", "/t/things/{id}", "putThing", ROLE_OPERATOR, .body_max = 1000,
 		.handler = put_thing},

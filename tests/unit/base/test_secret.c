@@ -172,6 +172,22 @@ static void key_file_is_made_once(void **state) {
 	assert_int_equal(secret_key_load(path, second, &err), RC_NOT_FOUND);
 }
 
+static void digests_depend_on_text_and_key(void **state) {
+	(void)state;
+	const uint8_t one[SECRET_KEY_BYTES] = {1}, two[SECRET_KEY_BYTES] = {2};
+	char a[SECRET_DIGEST_SIZE], b[SECRET_DIGEST_SIZE];
+	secret_digest(one, "text", 4, a);
+	assert_int_equal(strlen(a), SECRET_DIGEST_SIZE - 1);
+	secret_digest(one, "text", 4, b);
+	assert_string_equal(a, b);
+	secret_digest(one, "texts", 5, b);
+	assert_string_not_equal(a, b);
+	secret_digest(two, "text", 4, b);
+	assert_string_not_equal(a, b);
+	secret_digest(one, "", 0, b);
+	assert_string_not_equal(a, b);
+}
+
 static void wipe_wipes(void **state) {
 	(void)state;
 	char text[] = "secret", zero[sizeof(text)] = {0};
@@ -190,6 +206,7 @@ int main(void) {
 		cmocka_unit_test(wrong_key_or_damage_is_corrupt),
 		cmocka_unit_test(endless_secrets_are_refused),
 		cmocka_unit_test(key_file_is_made_once),
+		cmocka_unit_test(digests_depend_on_text_and_key),
 		cmocka_unit_test(wipe_wipes),
 	};
 	return cmocka_run_group_tests(tests, group_setup, NULL);

@@ -298,7 +298,8 @@ static void the_last_administrator_stays(void **state) {
 	const struct account_change demote = {.role = ROLE_OPERATOR, .enabled = -1};
 	const struct account_change disable = {.enabled = 0};
 	const char *id = f->admin.account_id;
-	assert_int_equal(accounts_delete(f->accounts, &f->admin, id, &err), RC_CONFLICT);
+	assert_int_equal(
+		accounts_delete(f->accounts, &f->admin, id, VERSION_ANY, &err), RC_CONFLICT);
 	assert_int_equal(
 		accounts_update(f->accounts, &f->admin, id, &demote, &out, &err), RC_CONFLICT);
 	assert_int_equal(
@@ -339,7 +340,7 @@ static void others_may_change_their_own_password_alone(void **state) {
 	assert_int_equal(
 		accounts_update(f->accounts, &who, f->admin.account_id, &password, &out, &err),
 		RC_FORBIDDEN);
-	assert_int_equal(accounts_delete(f->accounts, &who, a.id, &err), RC_FORBIDDEN);
+	assert_int_equal(accounts_delete(f->accounts, &who, a.id, VERSION_ANY, &err), RC_FORBIDDEN);
 }
 
 static void a_disabled_account_does_not_get_in(void **state) {

@@ -235,28 +235,60 @@ static void a_failing_store_queues_nothing(void **state unused_arg) {
 		expect(&s, RC_OK, "");
 }
 
+static enum rc put(struct workload *w, uint32_t if_version, bool *created) {
+	return bench_workload_put(world.bench, &alice, w, if_version, created, NULL);
+}
+
+static enum rc drop(const char *name, uint32_t if_version) {
+	return bench_workload_delete(world.bench, &alice, name, if_version, NULL);
+}
+
+static const struct workload own = {
+	.name = "mine", .pattern = PATTERN_READ, .block_bytes = 65536, .iodepth = 1, .jobs = 1};
+
 static void own_workloads_stand_beside_the_catalogue(void **state unused_arg) {
-	struct workload w = {.name = "mine",
-		.pattern = PATTERN_READ,
-		.block_bytes = 65536,
-		.iodepth = 1,
-		.jobs = 1};
-	struct workload got;
-	struct err err;
+	struct workload w = own, got;
 	bool created;
-	assert_int_equal(bench_workload_put(world.bench, &alice, &w, &created, &err), RC_OK);
+	assert_int_equal(put(&w, VERSION_ANY, &created), RC_OK);
 	assert_true(created);
-	assert_int_equal(bench_workload_find(world.bench, "mine", &got, &err), RC_OK);
+	assert_int_equal(bench_workload_find(world.bench, "mine", &got, NULL), RC_OK);
 	assert_int_equal(got.block_bytes, 65536);
-	assert_int_equal(bench_workload_find(world.bench, "idle", &got, &err), RC_OK);
-	assert_int_equal(bench_workload_find(world.bench, "none", &got, &err), RC_NOT_FOUND);
+	assert_int_equal(bench_workload_find(world.bench, "idle", &got, NULL), RC_OK);
+	assert_int_equal(bench_workload_find(world.bench, "none", &got, NULL), RC_NOT_FOUND);
 	str_copy(w.name, sizeof(w.name), "seq-read-128k");
-	assert_int_equal(bench_workload_put(world.bench, &alice, &w, &created, &err), RC_CONFLICT);
+	assert_int_equal(put(&w, VERSION_ANY, &created), RC_CONFLICT);
 	str_copy(w.name, sizeof(w.name), ".hidden");
-	assert_int_equal(bench_workload_put(world.bench, &alice, &w, &created, &err), RC_INVALID);
-	assert_int_equal(bench_workload_delete(world.bench, &alice, "mine", &err), RC_OK);
-	assert_int_equal(bench_workload_delete(world.bench, &alice, "mine", &err), RC_NOT_FOUND);
-	assert_int_equal(bench_workload_delete(world.bench, &alice, "idle", &err), RC_CONFLICT);
+	assert_int_equal(put(&w, VERSION_ANY, &created), RC_INVALID);
+	assert_int_equal(drop("mine", VERSION_ANY), RC_OK);
+	assert_int_equal(drop("mine", VERSION_ANY), RC_NOT_FOUND);
+	assert_int_equal(drop("idle", VERSION_ANY), RC_CONFLICT);
+}
+
+static void own_workloads_change_only_as_found(void **state unused_arg) {
+	struct workload w = own, got;
+	bool created;
+	assert_int_equal(put(&w, 7, &created), RC_PRECONDITION);
+	assert_int_equal(put(&w, VERSION_ABSENT, &created), RC_OK);
+	assert_true(created);
+	const uint32_t first = w.config_version;
+	assert_int_not_equal(first, 0);
+	assert_int_equal(put(&w, VERSION_ABSENT, &created), RC_PRECONDITION);
+
+	/* Twice the same is no change. */
+	w.config_version = 0;
+	assert_int_equal(put(&w, first, &created), RC_OK);
+	assert_false(created);
+	assert_int_equal(w.config_version, first);
+
+	w.jobs = 2;
+	assert_int_equal(put(&w, first, &created), RC_OK);
+	assert_int_equal(w.config_version, first + 1);
+	assert_int_equal(put(&w, first, &created), RC_PRECONDITION);
+	assert_int_equal(drop("mine", first), RC_PRECONDITION);
+	assert_int_equal(bench_workload_find(world.bench, "mine", &got, NULL), RC_OK);
+	assert_int_equal(got.config_version, first + 1);
+	assert_int_equal(drop("mine", first + 1), RC_OK);
+	assert_int_equal(drop("mine", first + 1), RC_PRECONDITION);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -275,6 +307,7 @@ int main(void) {
 		TEST(the_queue_has_an_end),
 		TEST(a_failing_store_queues_nothing),
 		TEST(own_workloads_stand_beside_the_catalogue),
+		TEST(own_workloads_change_only_as_found),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

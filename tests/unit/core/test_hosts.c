@@ -12,6 +12,7 @@
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/hosts.h"
+#include "core/once.h"
 #include "db/events.h"
 #include "db/hosts.h"
 #include "tests/support/fakebmc.h"
@@ -101,7 +102,7 @@ static void the_local_host_is_there(void **state) {
 	assert_string_equal(p.reason, "no_meter");
 	reopen(f);
 	assert_int_equal(must_get(f, LOCAL, NULL).config_version, 1);
-	assert_int_equal(hosts_delete(f->hosts, &admin, LOCAL, NULL), RC_CONFLICT);
+	assert_int_equal(hosts_delete(f->hosts, &admin, LOCAL, VERSION_ANY, NULL), RC_CONFLICT);
 }
 
 static struct host_change bmc_change(const char *name) {
@@ -141,6 +142,7 @@ static void hosts_are_made_changed_and_removed(void **state) {
 	assert_string_equal(h.id, OTHER);
 	assert_string_equal(h.bmc.vendor, "auto");
 	assert_null(h.bmc.password_sealed);
+	const uint32_t first = h.config_version;
 	assert_int_equal(hosts_create(f->hosts, &admin, OTHER, &c, &h, NULL), RC_EXISTS);
 	assert_int_equal(hosts_create(f->hosts, &admin, NULL, &c, &h, NULL), RC_EXISTS);
 
@@ -149,13 +151,13 @@ static void hosts_are_made_changed_and_removed(void **state) {
 	assert_int_equal(hosts_update(f->hosts, &admin, OTHER, &c, true, &h, NULL), RC_OK);
 	c.bmc_password = NULL;
 	assert_int_equal(hosts_update(f->hosts, &admin, OTHER, &c, true, &h, NULL), RC_OK);
-	assert_int_equal(h.config_version, 1);
+	assert_int_equal(h.config_version, first);
 	assert_int_equal(hosts_version(f->hosts), version);
 	assert_int_equal(host_events(f), 1);
 
-	struct host_change rename = {.name = "rack1-8", .if_version = 1};
+	struct host_change rename = {.name = "rack1-8", .if_version = first};
 	assert_int_equal(hosts_update(f->hosts, &admin, OTHER, &rename, false, &h, NULL), RC_OK);
-	assert_int_equal(h.config_version, 2);
+	assert_int_equal(h.config_version, first + 1);
 	assert_true(h.bmc.present);
 	assert_int_equal(
 		hosts_update(f->hosts, &admin, OTHER, &rename, false, &h, NULL), RC_PRECONDITION);
@@ -164,11 +166,67 @@ static void hosts_are_made_changed_and_removed(void **state) {
 	h = must_get(f, OTHER, NULL);
 	assert_string_equal(h.name, "rack1-8");
 	assert_string_equal(h.bmc.url, "https://10.0.0.7");
-	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, NULL), RC_OK);
-	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, NULL), RC_NOT_FOUND);
+	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, first, NULL), RC_PRECONDITION);
+	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, first + 1, NULL), RC_OK);
+	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, first + 1, NULL), RC_NOT_FOUND);
 	assert_int_equal(host_events(f), 3);
 	reopen(f);
 	assert_int_equal(hosts_get(f->hosts, OTHER, &h, NULL, NULL), RC_NOT_FOUND);
+}
+
+static int64_t later_ms(void) {
+	return INT64_C(1900000000000);
+}
+
+/* A client that kept a tag from before must not take what is there now for it. */
+static void versions_never_come_again(void **state) {
+	struct fixture *f = *state;
+	struct host_change c = {.name = "rack1-7"};
+	struct host_power before, after;
+	struct host h;
+	assert_int_equal(hosts_create(f->hosts, &admin, OTHER, &c, &h, NULL), RC_OK);
+	const uint32_t config_version = h.config_version;
+	const uint64_t version = hosts_version(f->hosts);
+	must_get(f, OTHER, &before);
+	assert_int_equal(hosts_delete(f->hosts, &admin, OTHER, VERSION_ANY, NULL), RC_OK);
+	clock_replace(later_ms, NULL);
+	reopen(f);
+	assert_true(hosts_version(f->hosts) > version);
+	assert_int_equal(hosts_create(f->hosts, &admin, OTHER, &c, &h, NULL), RC_OK);
+	assert_true(h.config_version > config_version);
+	must_get(f, OTHER, &after);
+	assert_true(after.observed_version > before.observed_version);
+	clock_replace(NULL, NULL);
+}
+
+static void a_key_is_kept_with_the_host_it_made(void **state) {
+	struct fixture *f = *state;
+	const uint8_t key[SECRET_KEY_BYTES] = {1};
+	struct once_request r = {.method = "POST", .path = "/hosts", .key = "k"};
+	struct actor who = admin;
+	struct host_change c = {.name = "rack1-7"};
+	char location[ONCE_LOCATION_SIZE], want[ONCE_LOCATION_SIZE];
+	struct host h;
+	struct once *o = once_new(key, f->control->db, NULL);
+	assert_int_equal(once_find(o, &who, &r, "{}", 2, location, NULL), RC_NOT_FOUND);
+	who.once = &r;
+	/* What fails keeps no key: nth is the write of the key, the event's, and the commit. */
+	for (int n = 1; n <= 5; n++) {
+		db_fail_nth(f->control->db, n, RC_STORE);
+		assert_int_equal(hosts_create(f->hosts, &who, NULL, &c, &h, NULL), RC_STORE);
+		db_fail_nth(f->control->db, 0, RC_OK);
+		assert_int_equal(once_find(o, &who, &r, "{}", 2, location, NULL), RC_NOT_FOUND);
+	}
+	assert_int_equal(hosts_create(f->hosts, &who, NULL, &c, &h, NULL), RC_OK);
+	snprintf(want, sizeof(want), "/hosts/%s", h.id);
+	assert_int_equal(once_find(o, &who, &r, "{}", 2, location, NULL), RC_OK);
+	assert_string_equal(location, want);
+
+	/* Another request of the key that came before this one was done makes nothing. */
+	c.name = "rack1-8";
+	assert_int_equal(hosts_create(f->hosts, &who, NULL, &c, &h, NULL), RC_CONFLICT);
+	assert_int_equal(host_events(f), 1);
+	once_free(o);
 }
 
 static void the_password_is_sealed_and_kept(void **state) {
@@ -332,13 +390,50 @@ static void baselines_are_kept(void **state) {
 	struct err err;
 	assert_int_equal(hosts_set_baseline(f->hosts, &admin, LOCAL, BASELINE_NO_DRIVES, &b, &err),
 		RC_INVALID);
-	assert_string_equal(err.field, "/w");
+	assert_string_equal(err.field, "/no_drives/w");
 	b.known = false;
 	assert_int_equal(
 		hosts_set_baseline(f->hosts, &admin, LOCAL, BASELINE_IDLE_WITH_DRIVES, &b, NULL),
 		RC_OK);
 	reopen(f);
 	assert_false(must_get(f, LOCAL, NULL).baselines[BASELINE_IDLE_WITH_DRIVES].known);
+}
+
+static void baselines_change_together(void **state) {
+	struct fixture *f = *state;
+	const struct baseline idle = {
+		.known = true, .source = BASELINE_DECLARED, .w_mw = 120000, .uncertainty_mw = NONE};
+	struct baseline bare = idle;
+	const struct baseline *both[BASELINE_KIND_COUNT_] = {
+		[BASELINE_IDLE_WITH_DRIVES] = &idle, [BASELINE_NO_DRIVES] = &bare};
+	const struct baseline *one[BASELINE_KIND_COUNT_] = {[BASELINE_NO_DRIVES] = &bare};
+	struct host h;
+	bare.w_mw = -1;
+	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, both, VERSION_ANY, &h, NULL),
+		RC_INVALID);
+	bare.w_mw = 100000;
+	assert_int_equal(
+		hosts_set_baselines(f->hosts, &admin, LOCAL, both, 7, &h, NULL), RC_PRECONDITION);
+	/* A store that fails half-way leaves nothing of it. */
+	for (int n = 1; n <= 6; n++) {
+		db_fail_nth(f->control->db, n, RC_STORE);
+		assert_int_equal(
+			hosts_set_baselines(f->hosts, &admin, LOCAL, both, 1, &h, NULL), RC_STORE);
+		db_fail_nth(f->control->db, 0, RC_OK);
+		reopen(f);
+		assert_false(must_get(f, LOCAL, NULL).baselines[BASELINE_NO_DRIVES].known);
+	}
+	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, both, 1, &h, NULL), RC_OK);
+	assert_int_equal(h.config_version, 2);
+	assert_int_equal(h.baselines[BASELINE_NO_DRIVES].w_mw, 100000);
+	assert_int_equal(host_events(f), 1);
+	bare.known = false;
+	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, one, 2, NULL, NULL), RC_OK);
+	reopen(f);
+	h = must_get(f, LOCAL, NULL);
+	assert_int_equal(h.config_version, 3);
+	assert_true(h.baselines[BASELINE_IDLE_WITH_DRIVES].known);
+	assert_false(h.baselines[BASELINE_NO_DRIVES].known);
 }
 
 /* --- readings --- */
@@ -566,12 +661,15 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(the_local_host_is_there),
 		TEST(hosts_are_made_changed_and_removed),
+		TEST(versions_never_come_again),
+		TEST(a_key_is_kept_with_the_host_it_made),
 		TEST(the_password_is_sealed_and_kept),
 		TEST(bad_settings_are_refused),
 		TEST(names_and_ids_are_checked),
 		TEST(a_failing_store_changes_nothing),
 		TEST(lists_ascend),
 		TEST(baselines_are_kept),
+		TEST(baselines_change_together),
 		TEST(readings_feed_the_history),
 		TEST(a_bmc_is_read),
 		TEST(faults_have_their_reasons),

@@ -217,7 +217,7 @@ static void a_full_disk_takes_no_writes_and_recovers(void **state) {
 	temp_db_open(t);
 	last = fill(t);
 	check_last(t, last);
-	assert_int_not_equal(add_event(t, NULL, &id, NULL), RC_IO);
+	assert_int_not_equal(add_event(t, NULL, &id, NULL), RC_STORE);
 	db_status_get(t->db, &status);
 
 	assert_int_equal(mount("tmpfs", t->dir, "tmpfs", MS_REMOUNT, "size=16m"), 0);

@@ -174,7 +174,7 @@ static enum rc change(struct temp_db *t, struct err *err) {
 
 static void a_change_is_whole_or_not_at_all(void **state) {
 	struct temp_db *t = *state;
-	static const enum rc faults[] = {RC_NO_SPACE, RC_IO};
+	static const enum rc faults[] = {RC_NO_SPACE, RC_STORE};
 	struct db_status status;
 	struct err err;
 	set_value(t, "before");
@@ -194,7 +194,7 @@ static void a_change_is_whole_or_not_at_all(void **state) {
 			assert_int_equal(status.commits, 1);
 		}
 	}
-	db_fail_nth(t->db, 4, RC_IO);
+	db_fail_nth(t->db, 4, RC_STORE);
 	assert_int_equal(change(t, &err), RC_OK);
 	db_fail_nth(t->db, 0, RC_OK);
 	check_stored(t, "changed");
@@ -268,7 +268,7 @@ static void a_writer_of_another_process_is_waited_for(void **state) {
 	wait_step(&e);
 
 	check_stored(t, "ours");
-	assert_int_equal(db_write_begin(impatient, &c, NULL), RC_TIMEOUT);
+	assert_int_equal(db_write_begin(impatient, &c, NULL), RC_STORE);
 	assert_null(c);
 	db_status_get(impatient, &status);
 	assert_false(status.healthy);
@@ -289,7 +289,7 @@ static void a_writer_that_reads_first_keeps_its_turn(void **state) {
 	struct db_conn *c;
 	set_value(t, "a");
 	check_value(temp_db_begin(t), "a");
-	assert_int_equal(db_write_begin(other, &c, NULL), RC_TIMEOUT);
+	assert_int_equal(db_write_begin(other, &c, NULL), RC_STORE);
 	assert_int_equal(db_meta_set(t->conn, "key", "b", NULL), RC_OK);
 	temp_db_commit(t);
 	assert_int_equal(db_write_begin(other, &c, NULL), RC_OK);

@@ -186,9 +186,7 @@ static const struct idempotency answer = {
 	.path = "/api/v1/hosts",
 	.key = "k1",
 	.fingerprint = "f1",
-	.status = 201,
 	.location = "/api/v1/hosts/h1",
-	.body = (char[]){"{}"},
 	.created_ms = 100,
 };
 
@@ -201,11 +199,8 @@ static void answers_are_kept_under_their_key(void **state) {
 		.account_id = "a1", .method = "POST", .path = "/api/v1/hosts", .key = "k1"};
 	assert_int_equal(db_idempotency_get(c, &got, NULL), RC_OK);
 	assert_string_equal(got.fingerprint, "f1");
-	assert_int_equal(got.status, 201);
 	assert_string_equal(got.location, "/api/v1/hosts/h1");
-	assert_string_equal(got.body, "{}");
 	assert_int_equal(got.created_ms, 100);
-	free(got.body);
 }
 
 static void another_scope_is_another_key(void **state) {
@@ -218,11 +213,8 @@ static void another_scope_is_another_key(void **state) {
 	assert_int_equal(db_idempotency_insert(c, &answer, NULL), RC_OK);
 	for (size_t i = 0; i < array_len(others); i++) {
 		assert_int_equal(db_idempotency_get(c, &others[i], NULL), RC_NOT_FOUND);
-		assert_null(others[i].body);
 		assert_int_equal(db_idempotency_insert(c, &others[i], NULL), RC_OK);
-		/* A body may be missing. */
 		assert_int_equal(db_idempotency_get(c, &others[i], NULL), RC_OK);
-		assert_null(others[i].body);
 	}
 }
 

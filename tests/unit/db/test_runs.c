@@ -318,19 +318,19 @@ static void own_workloads_are_kept_by_name(void **state) {
 	struct db_conn *c = conn(state);
 	struct workload w = full.spec.workload, got;
 	struct listed all = {.n = 0}, first = {.stop_after = 1};
-	bool created = false;
 	w.builtin = false;
+	w.config_version = 7;
 	snprintf(w.name, sizeof(w.name), "mine");
-	assert_int_equal(db_workload_put(c, &w, &created, NULL), RC_OK);
-	assert_true(created);
+	assert_int_equal(db_workload_put(c, &w, NULL), RC_OK);
 	w.pattern = PATTERN_RANDRW;
 	w.read_pct = 30;
-	assert_int_equal(db_workload_put(c, &w, &created, NULL), RC_OK);
-	assert_false(created);
+	w.config_version = 8;
+	assert_int_equal(db_workload_put(c, &w, NULL), RC_OK);
 	assert_int_equal(db_workload_get(c, "mine", &got, NULL), RC_OK);
 	check_workload(&got, &w);
+	assert_int_equal(got.config_version, 8);
 	snprintf(w.name, sizeof(w.name), "another");
-	assert_int_equal(db_workload_put(c, &w, NULL, NULL), RC_OK);
+	assert_int_equal(db_workload_put(c, &w, NULL), RC_OK);
 	assert_int_equal(db_workload_each(c, note_workload, &all, NULL), RC_OK);
 	assert_string_equal(all.ids, "another mine ");
 	assert_int_equal(db_workload_each(c, note_workload, &first, NULL), RC_OK);
@@ -339,7 +339,7 @@ static void own_workloads_are_kept_by_name(void **state) {
 	assert_int_equal(db_workload_delete(c, "mine", NULL), RC_NOT_FOUND);
 	assert_int_equal(db_workload_get(c, "mine", &got, NULL), RC_NOT_FOUND);
 	w.name[0] = '\0';
-	assert_int_equal(db_workload_put(c, &w, NULL, NULL), RC_INVALID);
+	assert_int_equal(db_workload_put(c, &w, NULL), RC_INVALID);
 }
 
 #define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)

@@ -160,13 +160,13 @@ static void nothing_is_written_after_a_lost_transaction(void **state) {
 	struct err err;
 	temp_db_commit(t);
 	c = temp_db_begin(t);
-	db_fail_nth(t->db, 2, RC_IO);
+	db_fail_nth(t->db, 2, RC_STORE);
 	assert_int_equal(run(c, "INSERT INTO parent VALUES (4, 'd')", NULL), RC_OK);
-	assert_int_equal(run(c, "INSERT INTO parent VALUES (5, 'e')", NULL), RC_IO);
+	assert_int_equal(run(c, "INSERT INTO parent VALUES (5, 'e')", NULL), RC_STORE);
 	db_fail_nth(t->db, 0, RC_OK);
-	assert_int_equal(run(c, "INSERT INTO parent VALUES (6, 'f')", NULL), RC_IO);
+	assert_int_equal(run(c, "INSERT INTO parent VALUES (6, 'f')", NULL), RC_STORE);
 	t->conn = NULL;
-	assert_int_equal(db_write_commit(c, &err), RC_IO);
+	assert_int_equal(db_write_commit(c, &err), RC_STORE);
 	assert_string_equal(err.msg, "test.db: injected fault");
 	assert_int_equal(count_parents(temp_db_begin(t)), 3);
 }

@@ -30,18 +30,20 @@ static void lists_name_whole_tags(void **state) {
 
 static void lists_name_configurations(void **state) {
 	(void)state;
-	assert_true(etag_list_has_config("\"c7\"", 7));
-	assert_true(etag_list_has_config("\"c7.o1\"", 7));
-	assert_true(etag_list_has_config("\"c7-gz\"", 7));
-	assert_true(etag_list_has_config("\"x\", \"c7.o1-gz\"", 7));
-	assert_true(etag_list_has_config("*", 7));
-	assert_true(etag_list_has_config("\"c18446744073709551615\"", UINT64_MAX));
-	assert_false(etag_list_has_config("W/\"c7\"", 7));
-	assert_false(etag_list_has_config("\"c70\"", 7));
-	assert_false(etag_list_has_config("\"c7\"", 70));
-	assert_false(etag_list_has_config("\"7\"", 7));
-	assert_false(etag_list_has_config("\"c07\"", 7));
-	assert_false(etag_list_has_config("", 7));
+	assert_true(etag_list_has_config("\"c7\"", 7, false));
+	assert_true(etag_list_has_config("\"c7.o1\"", 7, false));
+	assert_true(etag_list_has_config("\"c7-gz\"", 7, false));
+	assert_true(etag_list_has_config("\"x\", \"c7.o1-gz\"", 7, false));
+	assert_true(etag_list_has_config("*", 7, false));
+	assert_true(etag_list_has_config("\"c18446744073709551615\"", UINT64_MAX, false));
+	assert_false(etag_list_has_config("W/\"c7\"", 7, false));
+	assert_false(etag_list_has_config("\"c70\"", 7, false));
+	assert_false(etag_list_has_config("\"c7\"", 70, false));
+	assert_false(etag_list_has_config("\"7\"", 7, false));
+	assert_false(etag_list_has_config("\"c07\"", 7, false));
+	assert_false(etag_list_has_config("", 7, false));
+	assert_true(etag_list_has_config("W/\"c7.o1\"", 7, true));
+	assert_false(etag_list_has_config("W/\"c8\"", 7, true));
 }
 
 static void tags_are_made(void **state) {

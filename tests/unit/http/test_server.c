@@ -147,6 +147,7 @@ static void every_rc_has_a_status(void **state) {
 		[RC_EXISTS] = 409,
 		[RC_CONFLICT] = 409,
 		[RC_PRECONDITION] = 412,
+		[RC_PRECONDITION_REQUIRED] = 428,
 		[RC_TOO_LARGE] = 413,
 		[RC_FULL] = 503,
 		[RC_TIMEOUT] = 504,
@@ -155,6 +156,7 @@ static void every_rc_has_a_status(void **state) {
 		[RC_UNSUPPORTED] = 422,
 		[RC_CANCELLED] = 409,
 		[RC_NO_SPACE] = 507,
+		[RC_STORE] = 507,
 		[RC_CORRUPT] = 500,
 		[RC_IO] = 500,
 		[RC_NOMEM] = 500,
@@ -251,6 +253,77 @@ static void if_none_match_needs_the_whole_tag(void **state) {
 	/* who may not see it does not learn whether it changed */
 	assert_int_equal(
 		status_of("GET", "/t/things/x", "If-None-Match: \"c7.o9\"\r\n", NULL), 401);
+}
+
+/* The status of a change with these headers; tag becomes its ETag, "" none. */
+static int put_with(const char *thing, const char *conditions, char tag[512]) {
+	char path[64], headers[256];
+	snprintf(path, sizeof(path), "/t/things/%s", thing);
+	snprintf(headers, sizeof(headers), AS_OPERATOR SENDS_JSON "%s", conditions);
+	struct raw_answer a = raw_once(live.url, "PUT", path, headers, "{}");
+	int status = a.status;
+	if (!raw_header(&a, "ETag", tag))
+		tag[0] = '\0';
+	raw_answer_free(&a);
+	return status;
+}
+
+static void conditions_tell_what_a_change_must_find(void **state) {
+	(void)state;
+	static const struct {
+		const char *thing, *conditions;
+		int status;
+		const char *found; /* "o" and the version */
+	} cases[] = {
+		{"x", "", 200, "\"c8.o0\""},
+		{"none", "", 200, "\"c8.o0\""},
+		{"x", "If-Match: *\r\n", 200, "\"c8.o0\""},
+		{"x", "If-Match: \"c7.o1\"\r\n", 200, "\"c8.o7\""},
+		{"none", "If-Match: *\r\n", 412, ""},
+		{"none", "If-Match: \"c7\"\r\n", 412, ""},
+		{"x", "If-None-Match: *\r\n", 412, ""},
+		{"x", "If-None-Match: \"c1\", W/\"c7\"\r\n", 412, ""},
+		{"x", "If-None-Match: \"c1\"\r\n", 200, "\"c8.o0\""},
+		{"none", "If-None-Match: *\r\n", 200, "\"c8.o4294967295\""},
+		{"x", "If-Match: \"c7\"\r\nIf-None-Match: *\r\n", 412, ""},
+	};
+	for (size_t i = 0; i < array_len(cases); i++) {
+		char tag[512];
+		assert_int_equal(
+			put_with(cases[i].thing, cases[i].conditions, tag), cases[i].status);
+		assert_string_equal(tag, cases[i].found);
+	}
+}
+
+static void a_key_is_honoured_or_refused(void **state) {
+	(void)state;
+	static const struct {
+		const char *method, *path, *key;
+		int status;
+	} cases[] = {
+		{"POST", "/t/things", "a key", 201},
+		{"POST", "/t/things", "~", 201},
+		{"POST", "/t/things", "\x80", 400},
+		{"POST", "/t/things", "a\tb", 400},
+		{"PUT", "/t/things/x", "any", 200},
+	};
+	char headers[512], key[140];
+	for (size_t i = 0; i < array_len(cases); i++) {
+		snprintf(headers, sizeof(headers), AS_ADMIN SENDS_JSON "Idempotency-Key: %s\r\n",
+			cases[i].key);
+		assert_int_equal(
+			status_of(cases[i].method, cases[i].path, headers, "{}"), cases[i].status);
+	}
+	for (size_t len = 128; len <= 129; len++) {
+		memset(key, 'k', len);
+		key[len] = '\0';
+		snprintf(headers, sizeof(headers), AS_ADMIN SENDS_JSON "Idempotency-Key: %s\r\n",
+			key);
+		assert_int_equal(
+			status_of("POST", "/t/things", headers, "{}"), len == 128 ? 201 : 400);
+	}
+	assert_int_equal(
+		status_of("POST", "/t/cancel", AS_OPERATOR "Idempotency-Key: k\r\n", NULL), 400);
 }
 
 static void if_match_compares_the_configuration(void **state) {
@@ -563,6 +636,8 @@ int main(void) {
 		cmocka_unit_test(created_tells_where),
 		cmocka_unit_test(if_none_match_needs_the_whole_tag),
 		cmocka_unit_test(if_match_compares_the_configuration),
+		cmocka_unit_test(conditions_tell_what_a_change_must_find),
+		cmocka_unit_test(a_key_is_honoured_or_refused),
 		cmocka_unit_test(cached_until_the_version_changes),
 		cmocka_unit_test(cached_bodies_need_credentials),
 		cmocka_unit_test(gzip_where_it_is_liked),

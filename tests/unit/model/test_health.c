@@ -131,12 +131,37 @@ static void interval_power_follows_its_scale(void **state) {
 	}
 }
 
+static void health_is_told_in_one_word(void **state) {
+	(void)state;
+	static const struct {
+		uint8_t warning;
+		int64_t used, spare, threshold;
+		enum drive_health_level want;
+	} cases[] = {
+		{0, 99, 11, 10, DRIVE_HEALTH_OK},
+		{0, 100, 11, 10, DRIVE_HEALTH_WARNING},
+		{0, 0, 10, 10, DRIVE_HEALTH_WARNING},
+		{0, NONE, NONE, 10, DRIVE_HEALTH_OK},
+		{0, NONE, 5, NONE, DRIVE_HEALTH_OK},
+		{4, 100, 0, 10, DRIVE_HEALTH_CRITICAL},
+	};
+	for (size_t i = 0; i < array_len(cases); i++) {
+		const struct drive_health h = {.critical_warning = cases[i].warning,
+			.percentage_used = cases[i].used,
+			.available_spare_pct = cases[i].spare,
+			.spare_threshold_pct = cases[i].threshold};
+		assert_int_equal(drive_health_judge(&h), cases[i].want);
+	}
+	assert_string_equal(drive_health_name(DRIVE_HEALTH_CRITICAL), "critical");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_field_is_read_from_its_place),
 		cmocka_unit_test(what_is_not_reported_is_unknown),
 		cmocka_unit_test(big_counters_saturate),
 		cmocka_unit_test(interval_power_follows_its_scale),
+		cmocka_unit_test(health_is_told_in_one_word),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
