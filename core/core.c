@@ -9,9 +9,11 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/latch.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/parse.h"
+#include "base/thread.h"
 #include "core/accounts.h"
 #include "core/bench.h"
 #include "core/energy.h"
@@ -209,6 +211,8 @@ static enum rc make_bench(struct core *core, struct err *err) {
 	return core->bench ? RC_OK : err->rc;
 }
 
+static void end_all(struct core *core);
+
 struct core *core_new(const struct core_config *config, struct err *err) {
 	static enum rc (*const makers[])(struct core * core, struct err * err) = {
 		open_stores,
@@ -230,7 +234,7 @@ struct core *core_new(const struct core_config *config, struct err *err) {
 	core->started_mono_ns = clock_mono_ns();
 	for (size_t i = 0; i < array_len(makers); i++) {
 		if (makers[i](core, err)) {
-			core_free(core, -1);
+			end_all(core);
 			return NULL;
 		}
 	}
@@ -285,18 +289,6 @@ enum rc core_start(struct core *core, struct err *err) {
 
 /* --- stopping --- */
 
-/* What is stuck then is left behind: the store survives that. */
-static void give_up(void *arg unused_arg) {
-	log_error("core", "did not stop in time");
-	_exit(1);
-}
-
-static void set_deadline(struct core *core, int64_t deadline_ms) {
-	if (core->timers && deadline_ms >= 0 &&
-		!timer_start(core->timers, deadline_ms, 0, give_up, NULL))
-		log_warning("core", "no timer left for the deadline of stopping");
-}
-
 /* No more commands; then those who answer them; then what the answers set off. */
 static void stop_drives(struct core *core) {
 	if (core->drives)
@@ -309,10 +301,7 @@ static void stop_drives(struct core *core) {
 	drives_free(core->drives);
 }
 
-void core_free(struct core *core, int64_t deadline_ms) {
-	if (!core)
-		return;
-	set_deadline(core, deadline_ms);
+static void end_all(struct core *core) {
 	retention_free(core->retention);
 	bench_free(core->bench);
 	stop_drives(core);
@@ -329,4 +318,47 @@ void core_free(struct core *core, int64_t deadline_ms) {
 	if (core->config.priv_socket >= 0)
 		close(core->config.priv_socket);
 	free(core);
+}
+
+struct ending {
+	struct core *core;
+	struct latch *ended;
+};
+
+static void *end(void *arg) {
+	struct ending *e = arg;
+	const bool done = true;
+	end_all(e->core);
+	latch_open(e->ended, &done);
+	latch_unref(e->ended);
+	free(e);
+	return NULL;
+}
+
+/* NULL: out of memory. The thread has a reference of its own. */
+static struct ending *ending_new(struct core *core, struct latch *ended) {
+	struct ending *e = ended ? malloc(sizeof(*e)) : NULL;
+	if (e)
+		*e = (struct ending){core, latch_ref(ended)};
+	return e;
+}
+
+/* In a thread of its own, so that whatever is stuck holds up nobody who waits for the end. */
+bool core_free(struct core *core, int64_t deadline_ms) {
+	pthread_t thread;
+	bool done = true;
+	if (!core)
+		return true;
+	struct latch *ended = latch_new(sizeof(done));
+	struct ending *e = ending_new(core, ended);
+	if (!e) {
+		end_all(core);
+	} else if (thread_start(&thread, "stop", end, e, NULL)) {
+		end(e);
+	} else {
+		pthread_detach(thread);
+		done = latch_wait(ended, deadline_ms, &done);
+	}
+	latch_unref(ended);
+	return done;
 }

@@ -39,7 +39,7 @@ struct retention_config {
 struct retention *retention_new(const struct retention_config *config, struct db *control,
 	struct db *samples, struct energy *energy, struct timers *timers, struct pool *jobs,
 	struct err *err);
-/* Waits for a job that runs, at most for one transaction. NULL is fine. */
+/* Waits for a job that runs. NULL is fine. */
 void retention_free(struct retention *r);
 
 #endif

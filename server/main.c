@@ -250,7 +250,10 @@ static void stop(struct process *p, const sigset_t *set) {
 	pthread_sigmask(SIG_UNBLOCK, set, NULL);
 	if (p->http)
 		http_server_stop(p->http, STOP_MS);
-	core_free(p->core, STOP_MS);
+	if (!core_free(p->core, STOP_MS)) {
+		log_error("server", "did not stop in time: leaving what is stuck behind");
+		_exit(1);
+	}
 	http_server_free(p->http);
 	api_free(p->api);
 	tls_files_release(&p->tls);

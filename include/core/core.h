@@ -76,8 +76,11 @@ struct core *core_new(const struct core_config *config, struct err *err);
 /* Finds the drives, brings them to their effective states, marks interrupted runs, starts
  * polling. Returns before a slow drive has answered. */
 enum rc must_check core_start(struct core *core, struct err *err);
-/* Stops producers and runs within deadline_ms, flushes and closes. NULL is fine. */
-void core_free(struct core *core, int64_t deadline_ms);
+/* Stops runs, drives and producers, flushes and closes; who still waits is answered. NULL is fine.
+ * False when that takes longer than deadline_ms (-1: waits for ever): then something is stuck, what
+ * core has is still in use, and the process must end by _exit(). The store survives that as it
+ * survives a kill. From one thread, once; nobody may call into core any more. */
+bool must_check core_free(struct core *core, int64_t deadline_ms);
 
 /* How the stores fare; does not wait for a writer. Any thread. */
 void core_store_status(struct core *core, struct db_status *control, struct db_status *samples);

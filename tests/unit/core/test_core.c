@@ -1,4 +1,5 @@
 /* The whole domain: it starts, finds its drives, survives the loss of its helper, and stops. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +11,10 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/latch.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/pool.h"
 #include "base/secret.h"
 #include "core/core.h"
 #include "core/drive.h"
@@ -59,7 +62,7 @@ static void start(struct fixture *f, const struct core_config *config) {
 }
 
 static void stop(struct fixture *f) {
-	core_free(f->core, STOP_MS);
+	assert_true(core_free(f->core, STOP_MS));
 	f->core = NULL;
 }
 
@@ -151,6 +154,43 @@ static void what_cannot_start_says_so_and_leaves_nothing(void **state) {
 	assert_null(core_new(&config, &err));
 }
 
+static void wait_for_latch(void *arg) {
+	int done;
+	assert_true(latch_wait(arg, LONG_MS, &done));
+}
+
+/* The thread that stopped the core ends after all. */
+static bool has_no_stopper(void *arg unused_arg) {
+	char path[300], name[32] = "";
+	bool found = false;
+	DIR *dir = opendir("/proc/self/task");
+	assert_non_null(dir);
+	for (const struct dirent *d; (d = readdir(dir));) {
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", d->d_name);
+		FILE *in = fopen(path, "re");
+		if (in && fgets(name, sizeof(name), in))
+			found |= strcmp(name, "stop\n") == 0;
+		if (in)
+			fclose(in);
+	}
+	closedir(dir);
+	return !found;
+}
+
+static void what_is_stuck_does_not_hold_up_the_end(void **state) {
+	struct fixture *f = *state;
+	const struct core_config config = config_of(f);
+	struct latch *stuck = latch_new(sizeof(int));
+	const int done = 1;
+	start(f, &config);
+	assert_true(pool_submit(f->core->jobs, wait_for_latch, stuck));
+	assert_false(core_free(f->core, 50));
+	f->core = NULL;
+	latch_open(stuck, &done);
+	assert_true(eventually(has_no_stopper, NULL));
+	latch_unref(stuck);
+}
+
 /* --- retention --- */
 
 static void insert_event(struct temp_db *t, int64_t at_ms) {
@@ -206,6 +246,7 @@ int main(void) {
 		TEST(without_helper_there_is_a_reason_and_nothing_else),
 		TEST(a_lost_helper_is_told_and_lived_with),
 		TEST(what_cannot_start_says_so_and_leaves_nothing),
+		TEST(what_is_stuck_does_not_hold_up_the_end),
 		cmocka_unit_test(what_is_old_is_forgotten_bit_by_bit),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
