@@ -35,9 +35,18 @@ def test_result_has_watts_with_their_uncertainty(completed):
     assert power["system_w"]["samples"] >= 8
     assert power["baseline"]["source"] in ("simulated", "measured")
     assert power["above_baseline_w"] == pytest.approx(power["system_w"]["mean"] - power["baseline"]["w"])
-    assert power["uncertainty_w"] > 0
+    assert power["uncertainty_w"] is None or power["uncertainty_w"] > 0
     assert completed["result"]["efficiency"]["system"]["iops_per_w"] > 0
     assert completed["result"]["simulated"] is True
+
+
+def test_what_is_null_has_its_reason_and_nothing_else_has(completed):
+    power = completed["result"]["power"]
+    figures = ("system_w", "baseline", "above_baseline_w", "per_drive_w", "uncertainty_w", "bound_w", "resolution_w")
+    for name in (*figures, "drive_w"):
+        assert (power[name] is None) == (name in power["reasons"]), name
+    for scope in completed["result"]["efficiency"].values():
+        assert (scope["iops_per_w"] is None) == ("reason" in scope)
 
 
 def test_run_is_listed_and_has_documents(simulated, completed):
