@@ -516,9 +516,11 @@ static void what_was_not_recorded_is_recorded_later(void **state) {
 	wait_for_observed(f, 0);
 	db_fail_nth(f->control->db, 1, RC_NO_SPACE);
 	assert_false(set(f, 2).recorded);
+	const uint64_t version = view(f).observed_version;
 	db_fail_nth(f->control->db, 0, RC_OK);
 	assert_true(eventually(is_stored, f));
 	assert_true(eventually(is_recorded, f));
+	assert_true(view(f).observed_version > version);
 }
 
 static void who_waits_at_the_end_hears_of_it(void **state) {
