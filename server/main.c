@@ -21,8 +21,10 @@
 #include "server/privileges.h"
 #include "server/sd_notify.h"
 #include "server/tls.h"
+#include "server/watchdog.h"
 #include "version.h"
 
+#define CREDENTIAL "drivewatt.admin-password"
 #define STOP_MS 15000
 #define HELPER_STOP_MS 12000
 
@@ -43,22 +45,32 @@ struct process {
 
 /* --- before the split ------------------------------------------------------------------------- */
 
+/* What the service manager hands over, if anything (systemd.exec(5), CREDENTIALS). */
+static bool find_credential(char *path, size_t size) {
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	if (!dir || snprintf(path, size, "%s/" CREDENTIAL, dir) >= (int)size)
+		return false;
+	return access(path, F_OK) == 0;
+}
+
 /* The environment's copy is overwritten: others may read it in /proc. */
 static enum rc take_admin_password(struct process *p, struct err *err) {
 	char *env = getenv("DRIVEWATT_ADMIN_PASSWORD");
+	char path[PATH_MAX], text[256] = "";
 	if (env) {
 		p->admin_password = strdup(env);
 		memset(env, 0, strlen(env));
 		unsetenv("DRIVEWATT_ADMIN_PASSWORD");
 		return RC_OK;
 	}
-	if (!p->config.admin_password_file[0])
+	if (p->config.admin_password_file[0])
+		snprintf(path, sizeof(path), "%s", p->config.admin_password_file);
+	else if (!find_credential(path, sizeof(path)))
 		return RC_OK;
-	char text[256] = "";
-	auto_close int fd = open(p->config.admin_password_file, O_RDONLY | O_CLOEXEC);
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	if (n < 0)
-		return err_errno(err, errno, "admin-password-file");
+		return err_errno(err, errno, path);
 	text[strcspn(text, "\r\n")] = '\0';
 	p->admin_password = strdup(text);
 	secret_wipe(text, sizeof(text));
@@ -234,7 +246,7 @@ static void serve(struct process *p, const sigset_t *set) {
 	fflush(stdout);
 	sd_notify_send("READY=1");
 	do
-		sigwait(set, &sig);
+		sig = watchdog_wait(set, http_server_url(p->http, 0));
 	while (sig == SIGHUP);
 	log_info("server", "stopping on signal %d", sig);
 	sd_notify_send("STOPPING=1");

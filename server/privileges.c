@@ -111,7 +111,11 @@ static enum rc give_dir(const char *path, const char *user, struct err *err) {
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_errno(err, errno, path);
-	if (fchown(fd, pw->pw_uid, pw->pw_gid) != 0 || fchmod(fd, DATA_DIR_MODE) != 0)
+	/* In this order: afterwards it is another's, and its mode is no longer ours to change. */
+	struct stat st;
+	if (fstat(fd, &st) != 0 ||
+		((st.st_mode & 07777) != DATA_DIR_MODE && fchmod(fd, DATA_DIR_MODE) != 0) ||
+		fchown(fd, pw->pw_uid, pw->pw_gid) != 0)
 		return err_errno(err, errno, path);
 	return give_files(fd, pw->pw_uid, pw->pw_gid, err);
 }
