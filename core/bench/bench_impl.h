@@ -82,6 +82,7 @@ struct bench {
 	struct run_job *first; /* queued and active ones in order of arrival */
 	unsigned worker_count;
 	pthread_t workers[BENCH_MAX_RUNS];
+	uint32_t deleted_workload_version; /* the highest; the store's writer's own */
 };
 
 /* job.c */

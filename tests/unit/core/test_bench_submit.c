@@ -72,7 +72,7 @@ static void drives_must_exist_and_answer(void **state unused_arg) {
 	s = spec("one", "one");
 	expect(&s, RC_INVALID, "/drives/1");
 	s = spec("one", "none");
-	expect(&s, RC_NOT_FOUND, "/drives/1");
+	expect(&s, RC_INVALID, "/drives/1");
 	s = spec("one", "sim");
 	expect(&s, RC_INVALID, "/drives");
 	world.drives[1].state = DRIVE_UNRESPONSIVE;
@@ -289,6 +289,9 @@ static void own_workloads_change_only_as_found(void **state unused_arg) {
 	assert_int_equal(got.config_version, first + 1);
 	assert_int_equal(drop("mine", first + 1), RC_OK);
 	assert_int_equal(drop("mine", first + 1), RC_PRECONDITION);
+	/* Within the same second, perhaps. */
+	assert_int_equal(put(&w, VERSION_ABSENT, &created), RC_OK);
+	assert_true(w.config_version > first + 1);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)

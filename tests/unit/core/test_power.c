@@ -375,7 +375,10 @@ static void versions_guard_the_claims(void **state) {
 	struct err err;
 	start(f, &(struct options){0});
 	assert_int_equal(power_desired_get(f->power, f->id, &claim, &version, &err), RC_NOT_FOUND);
+	assert_int_equal(view(f).config_version, VERSION_ABSENT);
+	assert_int_equal(try_set(f, &w, 7, &err), RC_PRECONDITION);
 	set(f, 1);
+	assert_int_equal(try_set(f, &w, VERSION_ABSENT, &err), RC_PRECONDITION);
 	assert_int_equal(power_desired_get(f->power, f->id, &claim, &version, &err), RC_OK);
 	assert_int_equal(claim.wish.state, 1);
 	assert_int_equal(try_set(f, &w, version + 1, &err), RC_PRECONDITION);
