@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -278,6 +279,15 @@ static void stop(struct process *p, const sigset_t *set) {
 		close(p->data_dir_fd);
 }
 
+/* Connections, simulated drives and stores need more than the usual soft limit of 1,024. */
+static void raise_descriptor_limit(void) {
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 static int run(struct process *p, struct err *err) {
 	sigset_t set;
 	log_init("drivewattd", p->config.level);
@@ -286,6 +296,7 @@ static int run(struct process *p, struct err *err) {
 		rc = split(p, p->config.level, err);
 	if (rc == RC_OK)
 		rc = privileges_drop(p->config.user, err);
+	raise_descriptor_limit();
 	block_signals(&set);
 	if (rc == RC_OK)
 		rc = compose(p, err);
