@@ -113,8 +113,9 @@ static void *work(void *arg) {
  */
 
 static enum rc start_workers(struct bench *b, struct err *err) {
-	unsigned wanted = b->config.max_runs < BENCH_MAX_RUNS ? b->config.max_runs : BENCH_MAX_RUNS;
-	for (; b->worker_count < wanted; b->worker_count++) {
+	if (b->config.max_runs > BENCH_MAX_RUNS)
+		return err_field(err, RC_INVALID, "max-runs", "at most %d", BENCH_MAX_RUNS);
+	for (; b->worker_count < b->config.max_runs; b->worker_count++) {
 		enum rc rc = thread_start(&b->workers[b->worker_count], "run", work, b, err);
 		if (rc)
 			return rc;

@@ -15,7 +15,6 @@
 #include "db/runs.h"
 
 #define BENCH_SUBSYSTEM "bench"
-#define BENCH_MAX_RUNS 64
 
 /* What a run must know of a drive, taken when it was submitted. */
 struct run_drive {

@@ -179,7 +179,7 @@ static void keep_baseline(struct bench *b, const struct run_job *j, const struct
 		.known = true,
 		.source = m->power.quality == QUALITY_SIMULATED ? BASELINE_SIMULATED
 								: BASELINE_MEASURED,
-		.w_mw = llround(m->mean.mean_w * 1000),
+		.power_mw = llround(m->mean.mean_w * 1000),
 		.uncertainty_mw =
 			isfinite(m->mean.standard_w) ? llround(m->mean.standard_w * 2000) : NONE,
 		.at_ms = clock_wall_ms(),

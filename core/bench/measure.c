@@ -89,7 +89,7 @@ static void take_baseline(struct measure *m, enum baseline_kind kind) {
 	str_copy(m->power.baseline_kind, sizeof(m->power.baseline_kind), baseline_kind_name(kind));
 	str_copy(m->power.baseline_source, sizeof(m->power.baseline_source),
 		baseline_source_name((enum baseline_source)base->source));
-	m->power.baseline_w = (double)base->w_mw / 1000;
+	m->power.baseline_w = (double)base->power_mw / 1000;
 	m->power.baseline_ms = base->at_ms;
 	m->power.above_baseline_w = d->above_w;
 	m->power.per_drive_w = d->per_drive_w;

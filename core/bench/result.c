@@ -153,7 +153,7 @@ static void write_base(struct jsonw *w, const char *key, const struct measure *m
 	jsonw_object(w, key);
 	jsonw_str(w, "kind", baseline_kind_name((enum baseline_kind)kind));
 	jsonw_str(w, "source", baseline_source_name((enum baseline_source)b->source));
-	jsonw_milli(w, "w", b->w_mw);
+	jsonw_milli(w, "w", b->power_mw);
 	jsonw_time(w, "at", b->at_ms);
 	if (!key) {
 		jsonw_double(w, "above_baseline_w", d->above_w);

@@ -60,7 +60,7 @@ struct watts_difference watts_above(const struct watts_mean *load, const struct 
 		return (struct watts_difference){NAN, NAN, NAN, NAN};
 	double base_standard_w = base->uncertainty_mw == NONE ? quantum_standard_w(resolution_mw)
 							      : watts(base->uncertainty_mw) / 2;
-	double above_w = load->mean_w - watts(base->w_mw);
+	double above_w = load->mean_w - watts(base->power_mw);
 	return (struct watts_difference){
 		.above_w = above_w,
 		.per_drive_w = above_w / drives,

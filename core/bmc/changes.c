@@ -328,7 +328,7 @@ static enum rc check_baselines(
 		const struct baseline *b = wishes[i];
 		if (!b || !b->known)
 			continue;
-		rc = check_watts(b->w_mw, kind, "w", err);
+		rc = check_watts(b->power_mw, kind, "w", err);
 		if (!rc && b->uncertainty_mw != NONE)
 			rc = check_watts(b->uncertainty_mw, kind, "uncertainty_w", err);
 	}
@@ -339,7 +339,7 @@ static enum rc check_baselines(
 static bool is_same(const struct baseline *a, const struct baseline *b) {
 	if (!a->known || !b->known)
 		return a->known == b->known;
-	return a->source == b->source && a->w_mw == b->w_mw &&
+	return a->source == b->source && a->power_mw == b->power_mw &&
 		a->uncertainty_mw == b->uncertainty_mw && a->source == BASELINE_DECLARED;
 }
 

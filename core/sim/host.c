@@ -82,10 +82,10 @@ static enum rc set_baseline(struct sim_host *h, const struct host *known, enum b
 	const struct baseline b = {
 		.known = true,
 		.source = BASELINE_SIMULATED,
-		.w_mw = llround(w * 1000),
+		.power_mw = llround(w * 1000),
 		.at_ms = clock_wall_ms(),
 	};
-	if (old->known && (old->source != BASELINE_SIMULATED || old->w_mw == b.w_mw))
+	if (old->known && (old->source != BASELINE_SIMULATED || old->power_mw == b.power_mw))
 		return RC_OK;
 	return hosts_set_baseline(h->parts.hosts, &actor_system, h->host_id, kind, &b, err);
 }

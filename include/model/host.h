@@ -37,7 +37,7 @@ bool baseline_source_from_name(const char *name, enum baseline_source *out);
 struct baseline {
 	bool known;
 	uint8_t source; /* enum baseline_source */
-	int64_t w_mw;
+	int64_t power_mw;
 	int64_t uncertainty_mw; /* k = 2; NONE unknown (declared without one) */
 	int64_t at_ms;
 };

@@ -219,6 +219,15 @@ static void without_a_helper_there_is_only_idling(void **state unused_arg) {
 	expect(&s, RC_OK, "");
 }
 
+static void too_many_workers_are_refused(void **state unused_arg) {
+	struct bench_config config = permissive;
+	struct err err;
+	config.max_runs = BENCH_MAX_RUNS + 1;
+	assert_null(bench_new(
+		&config, world.store->db, world.events, NULL, NULL, NULL, NULL, NULL, NULL, &err));
+	assert_int_equal(err.rc, RC_INVALID);
+}
+
 static void the_queue_has_an_end(void **state unused_arg) {
 	struct run_spec s = spec("one", NULL);
 	for (unsigned i = 0; i < permissive.max_queued; i++)
@@ -307,6 +316,7 @@ int main(void) {
 		TEST(reading_what_is_in_use_wants_the_servers_permission),
 		TEST(an_observer_runs_nothing),
 		TEST(without_a_helper_there_is_only_idling),
+		TEST(too_many_workers_are_refused),
 		TEST(the_queue_has_an_end),
 		TEST(a_failing_store_queues_nothing),
 		TEST(own_workloads_stand_beside_the_catalogue),

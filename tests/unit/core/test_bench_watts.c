@@ -24,9 +24,9 @@ static bool near(double a, double b, double within) {
 }
 
 static const struct baseline no_drives = {
-	.known = true, .source = BASELINE_DECLARED, .w_mw = 462000, .uncertainty_mw = NONE};
+	.known = true, .source = BASELINE_DECLARED, .power_mw = 462000, .uncertainty_mw = NONE};
 static const struct baseline idle = {
-	.known = true, .source = BASELINE_DECLARED, .w_mw = 594000, .uncertainty_mw = NONE};
+	.known = true, .source = BASELINE_DECLARED, .power_mw = 594000, .uncertainty_mw = NONE};
 
 static const struct {
 	int64_t system_w;
@@ -131,7 +131,7 @@ static void a_measured_baseline_brings_its_own_uncertainty(void **state) {
 	(void)state;
 	struct watts_reading r[N];
 	fill(r, N, 100000);
-	const struct baseline base = {.known = true, .w_mw = 90000, .uncertainty_mw = 6000};
+	const struct baseline base = {.known = true, .power_mw = 90000, .uncertainty_mw = 6000};
 	struct watts_mean m = watts_mean_of(r, N, 1000);
 	struct watts_difference d = watts_above(&m, &base, 1000, 1);
 	assert_true(near(d.uncertainty_w, 2 * hypot(3, 1 / sqrt(12)), 1e-9));
