@@ -1,5 +1,6 @@
 """The protocol: methods, media types, bodies, conditions, encodings, connections."""
 
+import contextlib
 import gzip
 import json
 import resource
@@ -512,3 +513,12 @@ def test_a_trickle_is_cut_off(start):
         except OSError:
             pass
         assert time.monotonic() - began < 30, "a byte now and then held the connection"
+
+
+def test_a_low_soft_limit_of_descriptors_limits_no_connections(start):
+    service = start("--simulate", "1", prefix=("prlimit", "--nofile=128:4096"))
+    with contextlib.ExitStack() as held:
+        for _ in range(200):
+            c = held.enter_context(Connection(service.url))
+            c.request("GET", "/healthz")
+            assert c.response().status == 200
