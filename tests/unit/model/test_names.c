@@ -14,12 +14,12 @@
 #include "model/sample.h"
 
 /* One table's ends: its names as the wire has them, and what is past them. */
-#define CHECK_NAMES(fn, type, ...)                                                                 \
-	do {                                                                                       \
-		const char *const want[] = {__VA_ARGS__};                                          \
-		for (unsigned i = 0; i < array_len(want); i++)                                     \
-			assert_string_equal(fn((type)i), want[i]);                                 \
-		assert_string_equal(fn((type)array_len(want)), "unknown");                         \
+#define CHECK_NAMES(fn, type, ...) \
+	do { \
+		const char *const want[] = {__VA_ARGS__}; \
+		for (unsigned i = 0; i < array_len(want); i++) \
+			assert_string_equal(fn((type)i), want[i]); \
+		assert_string_equal(fn((type)array_len(want)), "unknown"); \
 	} while (0)
 
 static void names_are_those_of_the_wire(void **state) {
