@@ -26,16 +26,17 @@ LAYERS = {
 CORE = {
     "events": [],
     "httpc": [],
+    "once": [],
     "privc": [],
-    "accounts": ["events"],
+    "accounts": ["events", "once"],
     "energy": ["events"],
-    "bmc": ["events", "httpc", "energy"],
+    "bmc": ["events", "httpc", "once", "energy"],
     "drive": ["events", "privc", "energy"],
     "power": ["events", "energy", "drive"],
     "sim": ["energy", "bmc", "drive"],
-    "bench": ["events", "privc", "energy", "bmc", "drive", "power", "sim"],
+    "bench": ["events", "once", "privc", "energy", "bmc", "drive", "power", "sim"],
 }
-CORE["retention"] = ["events", "energy"]
+CORE["retention"] = ["events", "once", "energy"]
 CORE["core"] = CORE["status"] = list(CORE) + ["core"]  # put them together
 CORE_FILES = {"account": "accounts", "host": "bmc"} | {m: m for m in CORE}
 
