@@ -18,7 +18,7 @@ from bed import Bed
 from raw import Connection
 from service import BINARY, PASSWORD, Service, problem, wait_until
 
-STOP_WITHIN_S = 20
+STOP_WITHIN_S = 25
 
 
 def once(*flags, env=None, timeout=30):
