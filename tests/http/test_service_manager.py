@@ -1,4 +1,4 @@
-"""What a service manager says and hears: readiness, the watchdog, credentials."""
+"""What a service manager says and hears: readiness, the watchdog, credentials; the rights it leaves."""
 
 import os
 import socket
@@ -61,3 +61,12 @@ def test_the_password_is_taken_from_the_credentials(start, tmp_path):
 def test_credentials_without_a_password_are_none(start, tmp_path):
     service = start("--simulate", "1", password=None, env={"CREDENTIALS_DIRECTORY": os.fspath(tmp_path)})
     assert any("user admin, password" in line for line in service.lines)
+
+
+def test_few_capabilities_are_enough_at_every_start(start):
+    """Those of deploy/drivewattd.service and of the container's flags in docs/operations.md."""
+    kept = "-all,+sys_admin,+setuid,+setgid,+setpcap,+chown"
+    service = start("--simulate", "1", prefix=["setpriv", "--bounding-set", kept, "--"])
+    service.stop()
+    service.start()
+    assert service.get("/api/v1/system").json()["drives"] == 1
