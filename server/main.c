@@ -26,7 +26,7 @@
 #include "version.h"
 
 #define CREDENTIAL "drivewatt.admin-password"
-#define STOP_MS 15000
+#define CORE_STOP_MS 15000
 #define HELPER_STOP_MS 12000
 
 struct process {
@@ -262,8 +262,8 @@ static void stop(struct process *p, const sigset_t *set) {
 	signal(SIGINT, leave_at_once);
 	pthread_sigmask(SIG_UNBLOCK, set, NULL);
 	if (p->http)
-		http_server_stop(p->http, STOP_MS);
-	if (!core_free(p->core, STOP_MS)) {
+		http_server_stop(p->http, p->config.drain_ms);
+	if (!core_free(p->core, CORE_STOP_MS)) {
 		log_error("server", "did not stop in time: leaving what is stuck behind");
 		_exit(1);
 	}
