@@ -348,9 +348,13 @@ def authority():
     return trustme.CA()
 
 
+@pytest.fixture(scope="module")
+def certificate(authority):
+    return authority.issue_cert("127.0.0.1", "localhost")
+
+
 @pytest.fixture
-def tls_flags(authority, tmp_path):
-    certificate = authority.issue_cert("127.0.0.1", "localhost")
+def tls_flags(certificate, tmp_path):
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     cert.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
     certificate.private_key_pem.write_to_path(str(key))
@@ -558,7 +562,8 @@ def test_stop_while_a_run_a_stream_and_connections_are_open(start):
 
 def test_stop_while_a_drive_does_not_answer():
     bed = Bed(1)
-    service = Service("--drive-timeout", "60s", "--command-timeout", "60s", prefix=bed.prefix, env=bed.environment)
+    flags = ("--drive-timeout", "60s", "--command-timeout", "60s", "--drain", "2s")
+    service = Service(*flags, prefix=bed.prefix, env=bed.environment)
     try:
         service.start()
         drive = wait_until(service.drives)[0]

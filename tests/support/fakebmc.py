@@ -7,6 +7,7 @@ As a program:         fakebmc.py --watts 402 --shape power --plain
 """
 import argparse
 import base64
+import functools
 import hashlib
 import http.server
 import json
@@ -21,6 +22,13 @@ CHASSIS = "/redfish/v1/Chassis/1"
 MODES = ("ok", "401", "403", "404", "500", "503", "slow", "garbage", "html", "truncated", "redirect",
          "huge", "control_bytes", "error_first")
 SHAPES = ("environment", "power", "sensor", "supplies", "none")
+
+
+@functools.lru_cache
+def certify(name):
+    """An authority and its certificate for the name: RSA keys take long to make."""
+    ca = trustme.CA()
+    return ca, ca.issue_cert(name)
 
 
 def link(uri):
@@ -58,8 +66,7 @@ class FakeBmc:
         self.url = f"{'http' if plain else 'https'}://127.0.0.1:{self.port}"
 
     def _certify(self, name):
-        ca = trustme.CA()
-        certificate = ca.issue_cert(name)
+        ca, certificate = certify(name)
         ca.cert_pem.write_to_path(self.ca_file)
         der = ssl.PEM_cert_to_DER_cert(certificate.cert_chain_pems[0].bytes().decode())
         self.fingerprint_sha256 = hashlib.sha256(der).hexdigest()
