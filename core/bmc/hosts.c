@@ -38,6 +38,8 @@ static void never_read(struct host_entry *e) {
 		.limit_mw = NONE,
 		.energy_counter_mj = NONE,
 		.resolution_mw = NONE,
+		.step_mw = NONE,
+		.lag_ms = NONE,
 		.observed_version = e->power.observed_version + 1};
 	str_copy(e->power.reason, sizeof(e->power.reason),
 		e->host.bmc.present ? "not_read_yet" : "no_meter");
@@ -363,6 +365,8 @@ static bool keep_reading(
 		e->power.resolution_mw = p->power_mw == NONE
 			? e->resolution.step_mw
 			: resolution_learn(&e->resolution, p->power_mw);
+		e->power.step_mw = e->power.resolution_mw == NONE ? e->resolution.difference_mw
+								  : e->power.resolution_mw;
 		*series_id = e->series[p->quality];
 		hs->version++;
 	}

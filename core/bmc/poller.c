@@ -172,6 +172,8 @@ static void report(struct poll *x, const struct bmc_reading *r) {
 		.limit_mw = r->limit_mw,
 		.energy_counter_mj = r->energy_counter_mj,
 		.resolution_mw = NONE,
+		.step_mw = NONE,
+		.lag_ms = NONE,
 	};
 	if (r->power_mw == NONE)
 		str_copy(power.reason, sizeof(power.reason), r->reason);

@@ -53,6 +53,8 @@ static void publish(struct sim_host *h, int64_t now_ns) {
 		.limit_mw = NONE,
 		.energy_counter_mj = NONE,
 		.resolution_mw = NONE,
+		.step_mw = NONE,
+		.lag_ms = llround(h->model.host.meter.lag_s * 1000),
 	};
 	hosts_reading(h->parts.hosts, h->host_id, &p);
 }

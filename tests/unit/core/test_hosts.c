@@ -479,7 +479,8 @@ static void give_reading(struct fixture *f, int64_t at_ms, int64_t power_mw) {
 		.at_mono_ns = at_ms * 1000000,
 		.limit_mw = NONE,
 		.energy_counter_mj = NONE,
-		.resolution_mw = NONE};
+		.resolution_mw = NONE,
+		.lag_ms = NONE};
 	if (power_mw == NONE)
 		str_copy(p.reason, sizeof(p.reason), "not_reported");
 	hosts_reading(f->hosts, LOCAL, &p);
