@@ -47,11 +47,14 @@ uninstall: ## removes what install brought, but for the configuration
 		$(DESTDIR)$(SYSUSERSDIR)/drivewatt.conf $(DESTDIR)$(UNITDIR)/drivewattd.service
 	rm -rf $(DESTDIR)$(DOCDIR)
 
-deb: $(BIN) $(MADE) ## a Debian package in build/ (DEB_VERSION=)
+deb: ## a Debian package in build/ (DEB_VERSION=)
+	$(Q)tools/deps.sh package
 	$(Q)tools/make-deb.sh $(BUILD) $(DEB_VERSION)
 
 test-deb: ## installs, upgrades, removes and purges the package under systemd (root)
+	$(Q)tools/deps.sh package-test
 	$(Q)tools/test-deb.sh $(BUILD)
 
 test-dockerfile: ## carries out the steps of deploy/Dockerfile without a container engine (root)
+	$(Q)tools/deps.sh package-test
 	$(Q)tools/prove-dockerfile.sh $(BUILD)
