@@ -88,6 +88,7 @@ class Load:
         self.over = threading.Event()
         self.running = threading.Event()  # some run has been seen running
         self.degraded = False  # the helper is being killed
+        self.unreachable = False  # and its drives have been given up
         self.doomed = False
         self.failures = []
         jobs = [self.change_power, self.change_labels, self.change_tokens, self.change_hosts, self.run, self.run, self.read]
@@ -119,25 +120,26 @@ class Load:
             self.failures.append(f"{job.__name__}: {e!r}")
 
     def change(self, fact, to, call):
-        """Asks; what is not answered stays open. True when acknowledged."""
+        """Asks; what is not answered, or by a failure, stays open. The status."""
         fact.ask(to)
         r = call()
         if r.status_code < 300 and (not r.content or r.json().get("recorded", True)):
             fact.acknowledge()
-            return True
-        if r.status_code < 500:
+        elif r.status_code < 500:
             fact.refuse()
-        return False
+        return r.status_code
 
     def change_power(self, client, rng, _):
+        unreachable = self.unreachable
         drive = rng.choice(self.drives)
         path = f"/drives/{drive}/power/desired"
         fact = self.book.desired[drive]
         if fact.value is not None and rng.random() < 0.3:
-            self.change(fact, None, lambda: client("DELETE", path))
+            status = self.change(fact, None, lambda: client("DELETE", path))
         else:
             state = rng.randrange(3)
-            self.change(fact, state, lambda: client("PUT", path, {"state": state}))
+            status = self.change(fact, state, lambda: client("PUT", path, {"state": state}))
+        assert status in (404, 503) or not unreachable, f"{path}: {status} without a helper"
 
     def change_labels(self, client, rng, _):
         drive = rng.choice(self.drives)
@@ -303,7 +305,7 @@ class House:
                 load.degraded = True
                 kill(helper)
             if victim == "helper":
-                self.check_degraded()
+                self.check_degraded(load)
             load.doomed = True
             self.service.kill()
 
@@ -321,7 +323,7 @@ class House:
 
     # -- without a helper ----------------------------------------------------------------------------
 
-    def check_degraded(self):
+    def check_degraded(self, load):
         """The daemon goes on and says what it cannot do."""
         s = self.service
         wait_until(lambda: self.metric("drivewatt_helper_lost_total") == 1, WAIT_S, "the loss is counted")
@@ -334,8 +336,8 @@ class House:
         if self.bed:
             wait_until(lambda: HELPER_GONE in (s.json("/api/v1/system")["drives_reason"] or ""), WAIT_S, "the reason")
             wait_until(lambda: all(d["state"] == "failed" for d in s.drives()), WAIT_S, "drives out of reach")
-            r = s.get(f"/api/v1/drives/{drive}/power")
-            assert r.status_code == 200, r.text
+            load.unreachable = True
+            assert s.get(f"/api/v1/drives/{drive}/power").status_code == 200
         else:
             assert s.json("/api/v1/system")["drives_reason"] is None
 
