@@ -336,10 +336,11 @@ test: ## everything that must pass before a change goes in
 deps: ## installs the Debian packages that are missing
 	$(Q)tools/deps.sh test
 
-run: ## builds and starts the daemon (ARGS= for more flags, DATA_DIR=)
+run: ## builds and starts the daemon (LISTEN=, DATA_DIR=, ARGS= for more flags)
+	@tools/run.sh announce
 	$(Q)tools/deps.sh run
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh $(ARGS)
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh serve $(ARGS)
 
 demo: ## starts the daemon with simulated drives and shows what it can do
 	$(Q)tools/deps.sh run

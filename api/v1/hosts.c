@@ -279,6 +279,12 @@ static double kwh(int64_t mj) {
 	return (double)mj / 3.6e9;
 }
 
+static const char *resolution_source(const struct host_power *p) {
+	if (p->resolution_mw == NONE)
+		return NULL;
+	return p->resolution_declared ? "declared" : "readings";
+}
+
 static void render_host_power(struct jsonw *w, const struct host *h, const struct host_power *p) {
 	bool read = p->at_ms != NONE;
 	jsonw_object(w, NULL);
@@ -291,6 +297,7 @@ static void render_host_power(struct jsonw *w, const struct host *h, const struc
 	jsonw_time(w, "at", p->at_ms);
 	jsonw_milli(w, "age_s", read ? (clock_mono_ns() - p->at_mono_ns) / 1000000 : JSONW_NONE);
 	jsonw_milli(w, "resolution_w", p->resolution_mw);
+	jsonw_str(w, "resolution_source", resolution_source(p));
 	jsonw_milli(w, "limit_w", p->limit_mw);
 	jsonw_array(w, "supplies");
 	jsonw_array_end(w);

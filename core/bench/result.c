@@ -120,7 +120,7 @@ static const char *uncertainty_reason(const struct measure *m) {
 	const char *reason = above_reason(m);
 	if (reason || isfinite(m->power.uncertainty_w))
 		return reason;
-	return "the readings do not change and the meter's resolution is unknown";
+	return "the meter's resolution is unknown: it has not shown enough distinct readings yet";
 }
 
 static const char *resolution_reason(const struct measure *m) {

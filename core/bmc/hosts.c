@@ -353,6 +353,17 @@ static void feed_new_series(struct hosts *hs, const char *host_id, const struct 
 	free(f);
 }
 
+/* What a meter shows of itself counts more than what it declares. */
+static void take_resolution(struct host_entry *e, const struct host_power *p) {
+	int64_t learnt_mw = p->power_mw == NONE ? e->resolution.step_mw
+						: resolution_learn(&e->resolution, p->power_mw);
+	e->power.resolution_declared = learnt_mw == NONE && p->resolution_mw != NONE;
+	if (learnt_mw != NONE)
+		e->power.resolution_mw = learnt_mw;
+	e->power.step_mw = e->power.resolution_mw == NONE ? e->resolution.difference_mw
+							  : e->power.resolution_mw;
+}
+
 /* Keeps the reading; *series_id is where its sample belongs, 0 when that is not made yet. */
 static bool keep_reading(
 	struct hosts *hs, const char *host_id, const struct host_power *p, int64_t *series_id) {
@@ -362,11 +373,7 @@ static bool keep_reading(
 		uint64_t observed_version = e->power.observed_version + 1;
 		e->power = *p;
 		e->power.observed_version = observed_version;
-		e->power.resolution_mw = p->power_mw == NONE
-			? e->resolution.step_mw
-			: resolution_learn(&e->resolution, p->power_mw);
-		e->power.step_mw = e->power.resolution_mw == NONE ? e->resolution.difference_mw
-								  : e->power.resolution_mw;
+		take_resolution(e, p);
 		*series_id = e->series[p->quality];
 		hs->version++;
 	}

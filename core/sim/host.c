@@ -43,6 +43,11 @@ static void advance(struct sim_host *h, int64_t now_ns) {
 	h->energy_j = energy_j;
 }
 
+/* As its data sheet would say; readings are whole milliwatts at the finest. */
+static int64_t declared_step_mw(const struct sim_meter_model *m) {
+	return m->quantum_w > 0 ? llround(m->quantum_w * 1000) : 1;
+}
+
 static void publish(struct sim_host *h, int64_t now_ns) {
 	struct host_power p = {
 		.power_mw = sim_meter_read_mw(&h->meter),
@@ -52,7 +57,7 @@ static void publish(struct sim_host *h, int64_t now_ns) {
 		.at_mono_ns = now_ns,
 		.limit_mw = NONE,
 		.energy_counter_mj = NONE,
-		.resolution_mw = NONE,
+		.resolution_mw = declared_step_mw(&h->model.host.meter),
 		.step_mw = NONE,
 		.lag_ms = llround(h->model.host.meter.lag_s * 1000),
 	};

@@ -62,7 +62,10 @@ struct host_power {
 	int64_t at_mono_ns;
 	int64_t limit_mw;          /* NONE */
 	int64_t energy_counter_mj; /* NONE */
-	int64_t resolution_mw;     /* NONE until 8 distinct readings were seen */
+	/* The smallest step of the meter: learnt once 8 distinct readings were seen, until then as
+	 * the meter declares it of itself, else NONE. */
+	int64_t resolution_mw;
+	bool resolution_declared; /* not learnt yet */
 	int64_t step_mw; /* the resolution, or no less than it; NONE while all are the same */
 	int64_t lag_ms;  /* time constant with which it follows; NONE when unknown */
 	uint64_t observed_version; /* never comes again: clock_first_version() */
