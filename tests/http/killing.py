@@ -20,9 +20,10 @@ import requests
 from bed import Bed
 from service import Service, wait_until
 
-WAIT_S = 20
+WAIT_S = 60
 FINAL = ("completed", "failed", "cancelled", "interrupted")
 HELPER_GONE = "helper is gone"
+LIGHT = {"pattern": "randread", "block_bytes": 65536, "iodepth": 1, "rate_bytes_per_s": 10**8}
 QUICK = ("--settle", "50ms", "--reconcile", "300ms", "--rescan", "300ms", "--drive-timeout", "2s")
 
 
@@ -176,7 +177,7 @@ class Load:
         """One run after another, on a drive that the other such thread does not use."""
         drive = self.drives[number % 2]
         idle = rng.random() < 0.2
-        body = {"drives": [drive], "workload": "idle" if idle else "rand-read-4k", "runtime_s": 1 if idle else 60}
+        body = {"drives": [drive], "workload": "idle" if idle else LIGHT, "runtime_s": 1 if idle else 60}
         if rng.random() < 0.7:
             body["power_state"] = rng.randrange(3)
         r = client("POST", "/benchmarks", body)
@@ -329,7 +330,7 @@ class House:
         wait_until(lambda: self.metric("drivewatt_helper_lost_total") == 1, WAIT_S, "the loss is counted")
         wait_until(lambda: HELPER_GONE in (s.json("/api/v1/system")["benchmarks_reason"] or ""), WAIT_S, "the reason")
         drive = sorted(self.book.desired)[-1]
-        r = s.post("/api/v1/benchmarks", {"drives": [drive], "workload": "rand-read-4k", "runtime_s": 1})
+        r = s.post("/api/v1/benchmarks", {"drives": [drive], "workload": LIGHT, "runtime_s": 1})
         assert r.status_code == 503 and HELPER_GONE in r.text, r.text
         assert s.get("/readyz").status_code == 200
         wait_until(lambda: not self.fio(), WAIT_S, "the end of every fio")

@@ -21,7 +21,8 @@ SEED = os.environ.get("RECOVER_SEED") or str(time.time_ns())
 RUNTIME_S = 6
 DIRECTIONS = ("read", "write")
 FINE, COARSE = (0.1, 1.0), (33.0, 100.0)
-THROUGHPUT = 0.03  # fio logs whole operations by the second
+THROUGHPUT = 0.05  # a busy machine may let a queue run empty
+COUNTING = 0.03  # fio logs whole operations by the second
 
 
 # -- drawing ----------------------------------------------------------------------------------------
@@ -88,7 +89,7 @@ class Subject:
         self.service.flags += ["--simulate-model-file", path]
         self.service.start()
         for direction in DIRECTIONS:
-            shape = {"pattern": direction, "block_bytes": 65536, "iodepth": 16, "jobs": 1}
+            shape = {"pattern": direction, "block_bytes": 65536, "iodepth": 32, "jobs": 1}
             assert self.service.put(f"/api/v1/workloads/{direction}", shape).status_code == 201
         self.ids = [d["id"] for d in self.service.drives()]
 
@@ -252,15 +253,15 @@ def test_coefficients_come_out_within_their_uncertainty(findings):
     known = [f for f in findings if f.uncertainty is not None]
     for f in known:
         print(f)
-        assert f.error <= 2 * f.uncertainty + THROUGHPUT * f.want, f"seed {SEED}: {f}"
-    within = [f.error <= f.uncertainty + THROUGHPUT * f.want for f in known]
+        assert f.error <= 2 * f.uncertainty + COUNTING * f.want, f"seed {SEED}: {f}"
+    within = [f.error <= f.uncertainty + COUNTING * f.want for f in known]
     assert sum(within) >= 0.75 * len(within), f"seed {SEED}: {known}"
 
 
 def test_bounds_hold(findings):
     for f in findings:
         if f.bound is not None and f.uncertainty is not None:
-            assert f.error <= max(f.bound, 2 * f.uncertainty) + THROUGHPUT * f.want, f"seed {SEED}: {f}"
+            assert f.error <= max(f.bound, 2 * f.uncertainty) + COUNTING * f.want, f"seed {SEED}: {f}"
 
 
 def test_a_fine_meter_gives_fine_figures(findings):
