@@ -60,6 +60,7 @@ struct run_job {
 	int dir_fd;
 	int64_t stopped_ms; /* wall time of our first signal; NONE. The worker's own */
 	struct priv_run_exited exited;
+	int64_t late_before; /* METRIC_SIM_LATE when the load began. The worker's own */
 };
 
 struct bench {

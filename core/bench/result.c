@@ -322,6 +322,11 @@ static void write_own_warnings(struct jsonw *w, const struct result *r) {
 			w, NULL, "per-second logs are missing: rates are the jobs' own, added up");
 	if (!r->report)
 		return;
+	if (r->late > 0)
+		jsonw_strf(w, NULL,
+			"the simulator could not keep up: %lld answers were late, so that figures "
+			"may show this machine rather than the model",
+			(long long)r->late);
 	if (r->report->histograms_cut)
 		jsonw_str(w, NULL, "too many latency bins: the percentiles leave some out");
 	if (r->report->message_count > RUN_MAX_WARNINGS)
