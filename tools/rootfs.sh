@@ -52,15 +52,16 @@ END
 
 # rootfs_boot DIR: systemd as process 1 of its own processes, mounts, network and control groups.
 rootfs_boot() {
-	local top
+	local top root
+	root=$(realpath "$1")
 	top=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
 	[ -n "$top" ] || { echo "booting needs cgroup2" >&2; return 1; }
 	ROOTFS_CGROUP=$(mktemp -d "$top/rootfs-XXXXXX")
-	: >"$1/etc/machine-id"
+	: >"$root/etc/machine-id"
 	(
 		echo 0 >"$ROOTFS_CGROUP/cgroup.procs"
 		exec unshare --mount --propagation private --pid --fork --kill-child --uts --ipc \
-			--net --cgroup bash -c "$rootfs_init" "$(realpath "$1")" </dev/null >/dev/null 2>&1
+			--net --cgroup bash -c "$rootfs_init" "$root" </dev/null >/dev/null 2>&1
 	) &
 	ROOTFS_HOLDER=$!
 	ROOTFS_PID=
@@ -69,6 +70,7 @@ rootfs_boot() {
 }
 
 rootfs_find_init() {
+	[ "$(cat "/proc/$ROOTFS_HOLDER/comm")" = unshare ] || return 1
 	ROOTFS_PID=$(cat "/proc/$ROOTFS_HOLDER/task/$ROOTFS_HOLDER/children" 2>/dev/null)
 	ROOTFS_PID=${ROOTFS_PID%% *}
 	[ -n "$ROOTFS_PID" ]
@@ -87,13 +89,17 @@ rootfs_in() {
 		LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive "$@"
 }
 
-# Ends everything in it at once.
+# Ends everything in it at once: process 1 dies with its holder, all others with process 1.
 rootfs_stop() {
 	[ -n "${ROOTFS_HOLDER:-}" ] || return 0
-	[ -z "$ROOTFS_PID" ] || kill -KILL "$ROOTFS_PID" 2>/dev/null || true
+	kill -KILL "$ROOTFS_HOLDER" 2>/dev/null || true
 	wait "$ROOTFS_HOLDER" 2>/dev/null || true
-	find "$ROOTFS_CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null || true
 	ROOTFS_HOLDER=
+	rootfs_until 'all processes have ended' rootfs_forget
+}
+
+rootfs_forget() {
+	find "$ROOTFS_CGROUP" -depth -type d -exec rmdir {} + 2>/dev/null
 }
 
 # rootfs_until WHAT COMMAND…: waits until COMMAND succeeds, a minute at most.
