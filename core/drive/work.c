@@ -33,8 +33,10 @@ static bool is_due(const struct entry *e, int64_t *due_ms, int64_t now_ms) {
 	return true;
 }
 
+/* A drive answers one of the two at a time: the one that waits longer goes first, or a short period
+ * would starve the other. */
 static bool wants_health(struct entry *e, int64_t now_ms) {
-	return is_due(e, &e->health_due_ms, now_ms);
+	return e->health_due_ms <= e->identify_due_ms && is_due(e, &e->health_due_ms, now_ms);
 }
 
 static bool wants_refresh(struct entry *e, int64_t now_ms) {
