@@ -83,15 +83,17 @@ static void finish(struct drives *ds) {
 
 static void work(void *arg) {
 	struct drives *ds = arg;
-	struct ids *ids = malloc(sizeof(*ids));
+	struct ids *ids = malloc(2 * sizeof(*ids));
 	drain_start_all(ds);
 	if (ids) {
 		collect(ds, wants_identify, DRIVES_MAX, ids);
 		ask(ds, ids, DRIVE_IDENTIFY);
-		collect(ds, wants_health, BATCH, ids);
-		ask(ds, ids, DRIVE_SMART);
-		collect(ds, wants_refresh, BATCH, ids);
-		ask(ds, ids, DRIVE_IDENTIFY);
+		/* Both before either is asked, else the one would keep the other waiting for ever.
+		 */
+		collect(ds, wants_health, BATCH, &ids[0]);
+		collect(ds, wants_refresh, BATCH, &ids[1]);
+		ask(ds, &ids[0], DRIVE_SMART);
+		ask(ds, &ids[1], DRIVE_IDENTIFY);
 	}
 	free(ids);
 	finish(ds);
