@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -288,6 +289,11 @@ static void raise_descriptor_limit(void) {
 	}
 }
 
+/* Some 25 threads would each keep in an arena of its own what a burst of long lists took. */
+static void bound_arenas(void) {
+	(void)mallopt(M_ARENA_MAX, 4);
+}
+
 static int run(struct process *p, struct err *err) {
 	sigset_t set;
 	log_init("drivewattd", p->config.level);
@@ -297,6 +303,7 @@ static int run(struct process *p, struct err *err) {
 	if (rc == RC_OK)
 		rc = privileges_drop(p->config.user, err);
 	raise_descriptor_limit();
+	bound_arenas();
 	block_signals(&set);
 	if (rc == RC_OK)
 		rc = compose(p, err);

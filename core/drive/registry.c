@@ -308,8 +308,10 @@ enum rc drives_get(struct drives *ds, const char *id, struct drive *out, char *l
 	*out = e->d;
 	if (labels)
 		memcpy(labels, e->labels, sizeof(e->labels));
-	if (detail)
-		*detail = e->detail ? *e->detail : unknown;
+	if (detail && e->detail)
+		memcpy(detail, e->detail, drive_detail_bytes(e->detail));
+	else if (detail)
+		*detail = unknown;
 	pthread_rwlock_unlock(&ds->lock);
 	return RC_OK;
 }

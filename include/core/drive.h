@@ -29,7 +29,8 @@ struct drive_reply {
 	bool late;       /* after an RC_TIMEOUT for the same operation */
 	bool more;       /* with RC_TIMEOUT, from a target: fn is called once more, with late set */
 	int power_state; /* POWER_GET, POWER_SET: read back */
-	const struct drive_detail *detail; /* IDENTIFY; valid during the call */
+	const struct drive_detail *detail; /* IDENTIFY; drive_detail_bytes() of it; valid during
+					      the call */
 	const struct drive_health *health; /* SMART; likewise */
 };
 typedef void drive_reply_fn(void *arg, const struct drive_reply *r);

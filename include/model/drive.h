@@ -113,6 +113,8 @@ struct drive_detail {
 	bool namespaces_cut; /* there are more than DRIVE_MAX_NAMESPACES */
 	struct drive_namespace namespaces[DRIVE_MAX_NAMESPACES];
 };
+/* Bytes up to the end of the last namespace that is there: all that a copy needs. */
+size_t drive_detail_bytes(const struct drive_detail *d);
 
 /* SMART / Health Information log, NVM Express Base 2.0, log identifier 02h. NONE where the drive
  * reports nothing. 128-bit counters saturate at INT64_MAX. */
