@@ -308,7 +308,10 @@ class House:
             if victim == "helper":
                 self.check_degraded(load)
             load.doomed = True
-            self.service.kill()
+            if victim == "helper" and rng.random() < 0.5:
+                self.service.stop()  # in order, also without one
+            else:
+                self.service.kill()
 
     def kill_at_start(self, delay_s):
         env = {**os.environ, **self.service.env, "DRIVEWATT_ADMIN_PASSWORD": self.service.password}
