@@ -112,7 +112,8 @@ static void an_open_reader_lets_the_log_grow(void **state) {
 	assert_int_equal(db_event_list(reader, 0, 10, one_event, NULL, NULL), RC_OK);
 	add_events(t, 600, 36000);
 	db_checkpoint(t->db);
-	assert_in_range(metric_get(METRIC_DB_CONTROL_WAL), LOG_BYTES + COMMIT_BYTES, 10 * LOG_BYTES);
+	assert_in_range(
+		metric_get(METRIC_DB_CONTROL_WAL), LOG_BYTES + COMMIT_BYTES, 10 * LOG_BYTES);
 	db_status_get(t->db, &status);
 	assert_int_equal(status.wal_bytes, metric_get(METRIC_DB_CONTROL_WAL));
 
