@@ -60,7 +60,7 @@ SYSTEM = re.compile(
     r"^(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal"
     r"|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings"
     r"|threads|time|uchar|wchar|byteswap|dirent|dlfcn|endian|fcntl|fnmatch|getopt|glob|grp|ifaddrs"
-    r"|libgen|mntent|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios|unistd|utime"
+    r"|libgen|mntent|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios|unistd|utime|malloc"
     r"|(arpa|asm|linux|net|netinet|sys)/.*)\.h$"
 )
 
