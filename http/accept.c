@@ -126,6 +126,8 @@ static int liking(const char *accept, const char *type, size_t len) {
 }
 
 int accept_choose(const char *accept, const char *types) {
+	if (!accept || strcmp(accept, "*/*") == 0)
+		return 0;
 	int best = -1;
 	int best_liking = 0;
 	struct item type;

@@ -60,8 +60,8 @@ static int check_accept(struct http_request *q, struct err *err) {
 
 /* A key that is ignored would be a promise broken. */
 static int check_once(struct http_request *q, struct err *err) {
-	const char *key = http_header(q, "Idempotency-Key");
-	if (!key || strcmp(q->method, "POST") != 0)
+	const char *key = strcmp(q->method, "POST") == 0 ? http_header(q, "Idempotency-Key") : NULL;
+	if (!key)
 		return 0;
 	if (!(q->route->flags & HTTP_ONCE))
 		err_field(err, RC_INVALID, "Idempotency-Key", "is not kept for this request");

@@ -44,12 +44,16 @@ static bool is_unmodified(const struct http_request *q, const char *etag) {
 	return list && etag_list_has(list, etag);
 }
 
-/* What this request gets of an answer that is made for all. */
+/* What this request gets of an answer that is made for all; takes shared over. */
 static struct answer *select_for(struct http_request *q, struct answer *shared) {
 	const char *id = q->id_given ? q->request_id : NULL;
-	if (is_unmodified(q, shared->etag))
-		return answer_not_modified(shared, id);
-	return id ? answer_with_id(shared, id) : answer_ref(shared);
+	const bool unmodified = is_unmodified(q, shared->etag);
+	if (!id && !unmodified)
+		return shared;
+	struct answer *own =
+		unmodified ? answer_not_modified(shared, id) : answer_with_id(shared, id);
+	answer_unref(shared);
+	return own;
 }
 
 bool reply_cached(struct http_request *q) {
@@ -61,7 +65,6 @@ bool reply_cached(struct http_request *q) {
 	if (!shared)
 		return false;
 	q->answer = select_for(q, shared);
-	answer_unref(shared);
 	q->built = q->answer;
 	metric_add(METRIC_HTTP_FAST, q->built);
 	return q->built;
@@ -146,7 +149,6 @@ static void build_shared(struct http_request *q, struct http_response *r) {
 	if (!head.close && key_of(q, &key))
 		cache_put(q->server->cache, key.text, q->version, shared);
 	q->answer = select_for(q, shared);
-	answer_unref(shared);
 }
 
 static void build_own(struct http_request *q, struct http_response *r) {

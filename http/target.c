@@ -63,6 +63,7 @@ struct cursor {
 /* Decodes up to one of the characters in stop or the end, terminates the text in out. */
 static enum rc decode(struct cursor *c, const char *stop, bool plus_is_space, const char **text) {
 	char *start = c->out;
+	unsigned char seen = 0;
 	const char *end = c->at + strcspn(c->at, stop);
 	while (c->at < end) {
 		char ch = *c->at++;
@@ -81,9 +82,10 @@ static enum rc decode(struct cursor *c, const char *stop, bool plus_is_space, co
 			ch = ' ';
 		}
 		*c->out++ = ch;
+		seen |= (unsigned char)ch;
 	}
 	*c->out++ = '\0';
-	if (!is_utf8(start))
+	if (seen >= 0x80 && !is_utf8(start))
 		return err_set(c->err, RC_INVALID, "the request target is not UTF-8");
 	*text = start;
 	return RC_OK;
