@@ -6,6 +6,7 @@
 
 /* An average over more than this is not the present power. */
 #define SHORT_INTERVAL_MINUTES 0.25
+#define KILO_MAX_MW 1000000
 
 void bmc_extras_init(struct bmc_extras *e) {
 	*e = (struct bmc_extras){
@@ -140,5 +141,8 @@ void redfish_sensor(const json_t *doc, struct bmc_reading *out) {
 		return;
 	bool kilo = strcmp(redfish_text(doc, "ReadingUnits"), "kW") == 0;
 	int64_t power_mw = redfish_watts(json_object_get(doc, "Reading"));
-	out->power_mw = power_mw != NONE && kilo ? power_mw * 1000 : power_mw;
+	if (!kilo)
+		out->power_mw = power_mw;
+	else if (power_mw <= KILO_MAX_MW)
+		out->power_mw = power_mw == NONE ? NONE : power_mw * 1000;
 }

@@ -28,7 +28,7 @@ import trustme
 
 CHASSIS = "/redfish/v1/Chassis/1"
 MODES = ("ok", "401", "403", "404", "500", "503", "slow", "garbage", "html", "truncated", "redirect",
-         "huge", "control_bytes", "error_first")
+         "huge", "control_bytes", "error_first", "licence", "slash", "away")
 SHAPES = ("environment", "power", "sensor", "supplies", "none")
 SESSION_MODES = ("ok", "full", "none", "old")
 SERVICES = os.path.join(os.path.dirname(__file__), "..", "data", "bmc", "services")
@@ -284,11 +284,16 @@ class FakeBmc:
                     self.close_connection = True
                 elif mode.isdigit():
                     self.answer(int(mode), {"error": {"code": "Base.1.8.GeneralError"}})
+                elif mode == "licence":
+                    self.answer(403, {"error": {"@Message.ExtendedInfo": [
+                        {"MessageId": "IDRAC.2.8.SWC0242",
+                         "Message": "A required license is missing or expired."}]}})
                 elif mode == "redirect":
-                    self.send_response(302)
-                    self.send_header("Location", "/elsewhere")
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
+                    self.answer(302, {}, {"Location": "/elsewhere"})
+                elif mode == "away":
+                    self.answer(302, {}, {"Location": "https://bmc.example" + self.path})
+                elif mode == "slash" and not self.path.endswith("/"):
+                    self.answer(301, {}, {"Location": bmc.url + self.path + "/"})
                 elif self.path.rstrip("/") != "/redfish/v1" and self.refusal():
                     self.answer(self.refusal(), {"error": {"code": "Base.1.8.NoValidSession"}})
                 else:
@@ -310,14 +315,15 @@ class FakeBmc:
                 return self.headers.get("Authorization") == f"Basic {wanted}"
 
             def answer(self, status, document, headers=None):
-                body = json.dumps(document).encode()
+                body = json.dumps(document).encode() if status != 204 else b""
                 if status == 200:
                     body = self.spoil(body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("OData-Version", "4.0")
                 self.send_header("ETag", '"%s"' % hashlib.md5(body).hexdigest())
-                self.send_header("Content-Length", str(len(body)))
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
                 for key, value in (headers or {}).items():
                     self.send_header(key, value)
                 self.end_headers()

@@ -154,8 +154,8 @@ static void most_need_no_adaptor(void **state unused_arg) {
 		bmc_walk_discover(&w, "redfish", page(service, BMC_SERVICE_ROOT));
 		serve(&w, service);
 		if (is_special)
-			assert_true(w.reading.power_mw == NONE ||
-				w.reading.quality == QUALITY_DERIVED);
+			assert_true(
+				w.reading.power_mw == NONE || w.reading.quality == QUALITY_DERIVED);
 		else
 			check_watts(&expected[i], &w);
 		json_decref(service);
