@@ -16,6 +16,7 @@
 #define BETTER_EVERY_MS 300000   /* while the watts are derived */
 #define LICENCE_EVERY_MS 3600000 /* while a licence is missing */
 #define EXTRAS_EVERY_MS 60000
+#define EXTRAS_AGAIN_MS 10000 /* when they failed */
 #define EXTRAS_STALE_MS 300000
 #define BACKOFF_MAX_MS 300000
 #define REFUSED_PAUSE_MS 60000  /* wrong passwords lock accounts */
@@ -129,7 +130,7 @@ static void succeed(struct poll *x) {
 /* The watts are told; without the rest one can do for a while. */
 static void leave_extras(struct poll *x) {
 	metric_add(METRIC_BMC_FAILURES, 1);
-	x->extras_due_ms = clock_mono_ms() + EXTRAS_EVERY_MS;
+	x->extras_due_ms = clock_mono_ms() + EXTRAS_AGAIN_MS;
 	poll_rest(x, poll_next_beat(x));
 }
 

@@ -380,8 +380,6 @@ static void extras_come_with_the_watts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-	if (getenv("ONLY"))
-		cmocka_set_test_filter(getenv("ONLY"));
 	const struct CMUnitTest tests[] = {
 		TEST(one_session_is_used_and_closed),
 		TEST(a_bmc_that_is_left_has_its_session_closed),
