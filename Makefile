@@ -332,14 +332,15 @@ test: ## everything that must pass before a change goes in
 
 # --- using it -------------------------------------------------------------------------------------
 
-.PHONY: deps run demo bench install clean help
+.PHONY: deps run demo bench clean help
 deps: ## installs the Debian packages that are missing
 	$(Q)tools/deps.sh test
 
-run: ## builds and starts the daemon (ARGS= for more flags, DATA_DIR=)
+run: ## builds and starts the daemon (LISTEN=, DATA_DIR=, ARGS= for more flags)
+	@tools/run.sh announce
 	$(Q)tools/deps.sh run
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh $(ARGS)
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh serve $(ARGS)
 
 demo: ## starts the daemon with simulated drives and shows what it can do
 	$(Q)tools/deps.sh run
@@ -349,15 +350,13 @@ demo: ## starts the daemon with simulated drives and shows what it can do
 bench: $(BIN) ## measures the daemon; figures go into docs/
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/bench.sh $(ARGS)
 
-PREFIX ?= /usr/local
-install: $(BIN) ## installs the daemon below DESTDIR and PREFIX
-	install -D -m 755 $(BIN) $(DESTDIR)$(PREFIX)/sbin/drivewattd
+include deploy/install.mk
 
 clean: ## removes what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile deploy/install.mk
 	@echo '  Variables: BUILD=dir VARIANT=asan|tsan|cov CC=clang WERROR=0 V=1'
 
 -include $(shell [ -d $(OUT)/obj ] && find $(OUT)/obj -name '*.d')

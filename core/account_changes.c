@@ -111,6 +111,11 @@ static enum rc check_new(const struct account_change *n, struct err *err) {
 	return rc ? rc : check_password(n->password, err);
 }
 
+/* The store's own words would tell of tables. */
+static enum rc name_taken(enum rc rc, struct err *err) {
+	return rc == RC_EXISTS ? err_field(err, rc, "/name", "is taken by another account") : rc;
+}
+
 static enum rc create(struct accounts *a, const struct actor *who, const struct account_change *n,
 	struct account *out, struct err *err) {
 	char hash[SECRET_PASSWORD_HASH_SIZE];
@@ -132,8 +137,8 @@ static enum rc create(struct accounts *a, const struct actor *who, const struct 
 	rc = change_begin(a, &ch, err);
 	if (rc)
 		return rc;
-	rc = keep_once(&ch, db_account_insert(ch.c, out, hash, err), err);
-	return change_end(a, &ch, rc, err);
+	rc = name_taken(db_account_insert(ch.c, out, hash, err), err);
+	return change_end(a, &ch, keep_once(&ch, rc, err), err);
 }
 
 enum rc accounts_create(struct accounts *a, const struct actor *who, const struct account_change *c,

@@ -147,7 +147,7 @@ static void take_account(struct actor *out, const struct account *account, enum 
 static enum rc check_password(struct accounts *a, const char *name, const char *password,
 	struct actor *out, struct err *err) {
 	char hash[SECRET_PASSWORD_HASH_SIZE];
-	struct account account;
+	struct account account = {0};
 	const enum rc rc = find_account(a, name, &account, hash, err);
 	if (rc && rc != RC_NOT_FOUND)
 		return rc;

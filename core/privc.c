@@ -297,6 +297,13 @@ static enum rc enter(struct privc *p, struct pending *q, uint64_t *seq, struct e
 		    : RC_OK;
 }
 
+/* Whoever notices first that the helper is gone says it in the same words. */
+static enum rc send_to(
+	struct privc *p, enum priv_type type, uint64_t seq, const void *body, struct err *err) {
+	const enum rc rc = priv_send(p->sock, type, seq, body, -1, err);
+	return rc == RC_UNAVAILABLE ? err_set(err, rc, "%s", gone) : rc;
+}
+
 /* Takes q over. RC_OK: it has been or will be answered. */
 static enum rc request(struct privc *p, struct pending *q, const void *body, struct err *err) {
 	const enum priv_type type = q->type;
@@ -306,7 +313,7 @@ static enum rc request(struct privc *p, struct pending *q, const void *body, str
 		free(q);
 		return rc;
 	}
-	rc = priv_send(p->sock, type, seq, body, -1, err);
+	rc = send_to(p, type, seq, body, err);
 	if (!rc)
 		return RC_OK;
 	/* The reader may have answered it already, with RC_UNAVAILABLE. */
@@ -368,8 +375,7 @@ static enum rc notify(struct privc *p, enum priv_type type, const void *body, st
 	const bool lost = p->lost;
 	const uint64_t seq = lost ? 0 : ++p->last_seq;
 	pthread_mutex_unlock(&p->lock);
-	return lost ? err_set(err, RC_UNAVAILABLE, "%s", gone)
-		    : priv_send(p->sock, type, seq, body, -1, err);
+	return lost ? err_set(err, RC_UNAVAILABLE, "%s", gone) : send_to(p, type, seq, body, err);
 }
 
 enum rc privc_run_stop(struct privc *p, const char *run_id, bool kill, struct err *err) {

@@ -53,20 +53,6 @@ enum rc db_drive_set_labels(struct db_conn *c, const char *id, const char *label
 	return stmt_change(st, "drive", err);
 }
 
-enum rc db_drive_each(struct db_conn *c, bool (*visit)(void *arg, const struct drive_record *d),
-	void *arg, struct err *err) {
-	auto_stmt struct stmt *st = stmt_get(c, "SELECT " DRIVE_COLUMNS " FROM drive ORDER BY id");
-	enum rc rc;
-	bool row;
-	while ((rc = stmt_next(st, &row, err)) == RC_OK && row) {
-		struct drive_record d;
-		read_drive(st, &d);
-		if (!visit(arg, &d))
-			break;
-	}
-	return rc;
-}
-
 enum rc db_drive_prune(
 	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
@@ -131,15 +117,6 @@ enum rc db_claim_delete_kind(struct db_conn *c, const char *drive_id, enum claim
 	stmt_text(st, 2, claim_kind_name(kind));
 	stmt_text(st, 3, owner);
 	return stmt_run(st, removed, err);
-}
-
-enum rc db_claim_delete(struct db_conn *c, const char *drive_id, enum claim_kind kind,
-	const char *owner, struct err *err) {
-	int removed;
-	const enum rc rc = db_claim_delete_kind(c, drive_id, kind, owner, &removed, err);
-	if (rc == RC_OK && removed == 0)
-		return err_set(err, RC_NOT_FOUND, "no such claim");
-	return rc;
 }
 
 enum rc db_claim_each(struct db_conn *c, const char *drive_id,

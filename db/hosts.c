@@ -83,7 +83,7 @@ static bool read_baseline(struct stmt *st, struct host *h) {
 	h->baselines[kind] = (struct baseline){
 		.known = true,
 		.source = (uint8_t)source,
-		.w_mw = col_int(st, 2),
+		.power_mw = col_int(st, 2),
 		.uncertainty_mw = col_opt(st, 3),
 		.at_ms = col_int(st, 4),
 	};
@@ -92,7 +92,8 @@ static bool read_baseline(struct stmt *st, struct host *h) {
 
 static enum rc read_baselines(struct db_conn *c, struct host *h, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"SELECT kind, source, w_mw, uncertainty_mw, at_ms FROM baseline WHERE host_id = "
+		"SELECT kind, source, power_mw, uncertainty_mw, at_ms FROM baseline WHERE host_id "
+		"= "
 		"$1");
 	enum rc rc;
 	bool row;
@@ -140,15 +141,15 @@ enum rc db_baseline_put(struct db_conn *c, const char *host_id, enum baseline_ki
 	if (!b->known)
 		return remove_baseline(c, host_id, kind, err);
 	auto_stmt struct stmt *st = stmt_get(c,
-		"INSERT INTO baseline (host_id, kind, source, w_mw, uncertainty_mw, at_ms)"
+		"INSERT INTO baseline (host_id, kind, source, power_mw, uncertainty_mw, at_ms)"
 		" VALUES ($1, $2, $3, $4, $5, $6)"
 		" ON CONFLICT (host_id, kind) DO UPDATE SET source = excluded.source,"
-		" w_mw = excluded.w_mw, uncertainty_mw = excluded.uncertainty_mw,"
+		" power_mw = excluded.power_mw, uncertainty_mw = excluded.uncertainty_mw,"
 		" at_ms = excluded.at_ms");
 	stmt_text(st, 1, host_id);
 	stmt_text(st, 2, baseline_kind_name(kind));
 	stmt_text(st, 3, baseline_source_name(b->source));
-	stmt_int(st, 4, b->w_mw);
+	stmt_int(st, 4, b->power_mw);
 	stmt_opt(st, 5, b->uncertainty_mw);
 	stmt_int(st, 6, b->at_ms);
 	return stmt_run(st, NULL, err);

@@ -65,7 +65,8 @@ static const char *const migrations[] = {
 	"fingerprint_sha256 TEXT NOT NULL) STRICT;"
 
 	"CREATE TABLE baseline (host_id TEXT NOT NULL REFERENCES host (id) ON DELETE CASCADE,"
-	"kind TEXT NOT NULL, source TEXT NOT NULL, w_mw INTEGER NOT NULL, uncertainty_mw INTEGER,"
+	"kind TEXT NOT NULL, source TEXT NOT NULL, power_mw INTEGER NOT NULL, uncertainty_mw "
+	"INTEGER,"
 	"at_ms INTEGER NOT NULL, PRIMARY KEY (host_id, kind)) STRICT;"
 
 	"CREATE TABLE event (id INTEGER PRIMARY KEY AUTOINCREMENT, at_ms INTEGER NOT NULL,"

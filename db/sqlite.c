@@ -131,13 +131,16 @@ static enum rc ask(struct db_conn *c, const char *sql, char out[128], struct err
 	return code == SQLITE_OK ? RC_OK : fail(c, code, err);
 }
 
-/* Caches are small, since many connections are open at once and rows are few and short. */
+/* Caches are small, since many connections are open at once and rows are few and short. The log may
+ * grow to what changing some hundred drives at once takes: checkpoints are the timer's then, and no
+ * change waits for one. */
 static enum rc set_up(struct db_conn *c, const struct conn_options *o, struct err *err) {
 	char sql[256], mode[128];
 	snprintf(sql, sizeof(sql),
 		"PRAGMA synchronous = %s; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF;"
 		"PRAGMA cache_size = -%d; PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY;"
-		"PRAGMA journal_size_limit = 4194304; PRAGMA query_only = %s;",
+		"PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 16777216;"
+		"PRAGMA query_only = %s;",
 		o->full_sync ? "FULL" : "NORMAL", o->writer ? 1024 : 256, o->writer ? "OFF" : "ON");
 	enum rc rc = conn_exec(c, sql, err);
 	if (rc == RC_OK)

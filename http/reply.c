@@ -152,7 +152,11 @@ static void build_shared(struct http_request *q, struct http_response *r) {
 static void build_own(struct http_request *q, struct http_response *r) {
 	struct answer_head head = head_of(q, r);
 	head.request_id = request_id(q);
-	if (r->stream) {
+	if (r->stream && q->is_head) {
+		http_stream_free(r->stream);
+		r->stream = NULL;
+		q->answer = answer_new(&head, NULL);
+	} else if (r->stream) {
 		struct http_stream *s = r->stream;
 		r->stream = NULL;
 		stream_attach(s, q->conn);

@@ -1,5 +1,7 @@
 #include "model/drive.h"
 
+#include <stddef.h>
+
 #include "base/compiler.h"
 #include "model/names.h"
 
@@ -48,6 +50,11 @@ const char *drive_state_name(enum drive_state s) {
 
 const char *use_kind_name(enum use_kind k) {
 	return names_get(use_names, array_len(use_names), k);
+}
+
+size_t drive_detail_bytes(const struct drive_detail *d) {
+	return offsetof(struct drive_detail, namespaces) +
+		d->namespace_count * sizeof(d->namespaces[0]);
 }
 
 const char *drive_health_name(enum drive_health_level l) {

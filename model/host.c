@@ -51,6 +51,8 @@ void host_power_init(struct host_power *p) {
 		.quality = QUALITY_BMC,
 		.at_ms = NONE,
 		.resolution_mw = NONE,
+		.step_mw = NONE,
+		.lag_ms = NONE,
 		.limit_mw = NONE,
 		.limit_min_mw = NONE,
 		.limit_max_mw = NONE,

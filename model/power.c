@@ -115,7 +115,7 @@ struct power_effective power_effective_compute(
 	bool missed = false, missed_free = false;
 	const int state = choose(t, wish, cap_mw, &missed);
 	return (struct power_effective){
-		.state = (int8_t)state,
+		.state = state,
 		.limit_mw = tighter(wish ? wish->limit_mw : NONE, cap_mw),
 		.holder = (int8_t)holder,
 		.capped = state != choose(t, wish, NONE, &missed_free),

@@ -52,6 +52,7 @@ static void add_global(struct buf *out, const struct priv_run_start *s) {
 		"[global]\n"
 		"thread=1\n"
 		"group_reporting=0\n"
+		"random_generator=tausworthe64\n"
 		"rw=%s\n"
 		"bs=%u\n"
 		"iodepth=%u\n"

@@ -50,7 +50,7 @@ struct config {
 	int64_t drive_timeout_ms, command_ms, max_lanes;
 
 	int64_t loop_threads, workers, queue, max_connections, max_per_address, max_streams;
-	int64_t heartbeat_ms, idle_timeout_s, cache_bytes;
+	int64_t heartbeat_ms, idle_timeout_s, drain_ms, cache_bytes;
 	bool gzip, public_metrics, require_if_match;
 
 	int64_t event_days, audit_days, run_days, sample_days;

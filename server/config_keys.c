@@ -51,6 +51,7 @@ const struct config_key config_keys[] = {
 	{"max-streams", KEY_INT, AT(max_streams), 0, 65536, "128", "N", "event streams at once"},
 	{"heartbeat", KEY_MS, AT(heartbeat_ms), 100, HOUR_MS, "15s", "TIME", "period of comments on an event stream where nothing happens"},
 	{"idle-timeout", KEY_INT, AT(idle_timeout_s), 1, 3600, "60", "SECONDS", "until an idle connection is closed"},
+	{"drain", KEY_MS, AT(drain_ms), 0, HOUR_MS, "15s", "TIME", "how long requests under way have to end when the service stops"},
 	{"cache-bytes", KEY_INT, AT(cache_bytes), 0, INT64_C(1) << 30, "8388608", "BYTES", "of cached bodies"},
 	{"gzip", KEY_BOOL, AT(gzip), 0, 0, "true", "", "compress bodies for clients that accept it"},
 	{"public-metrics", KEY_BOOL, AT(public_metrics), 0, 0, "false", "", "serve /metrics without credentials"},

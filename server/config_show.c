@@ -52,10 +52,10 @@ static const char intro[] =
 static void manual_range(const struct config_key *k, struct buf *out) {
 	switch (k->type) {
 	case KEY_TEXT:
-		buf_adds(out, "text");
+		buf_adds(out, k->metavar);
 		break;
 	case KEY_LIST:
-		buf_adds(out, "list");
+		buf_printf(out, "list of %s", k->metavar);
 		break;
 	case KEY_BOOL:
 		buf_adds(out, "true, false");

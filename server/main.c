@@ -5,9 +5,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,9 +23,11 @@
 #include "server/privileges.h"
 #include "server/sd_notify.h"
 #include "server/tls.h"
+#include "server/watchdog.h"
 #include "version.h"
 
-#define STOP_MS 15000
+#define CREDENTIAL "drivewatt.admin-password"
+#define CORE_STOP_MS 15000
 #define HELPER_STOP_MS 12000
 
 struct process {
@@ -43,22 +47,32 @@ struct process {
 
 /* --- before the split ------------------------------------------------------------------------- */
 
+/* What the service manager hands over, if anything (systemd.exec(5), CREDENTIALS). */
+static bool find_credential(char *path, size_t size) {
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	if (!dir || snprintf(path, size, "%s/" CREDENTIAL, dir) >= (int)size)
+		return false;
+	return access(path, F_OK) == 0;
+}
+
 /* The environment's copy is overwritten: others may read it in /proc. */
 static enum rc take_admin_password(struct process *p, struct err *err) {
 	char *env = getenv("DRIVEWATT_ADMIN_PASSWORD");
+	char path[PATH_MAX], text[256] = "";
 	if (env) {
 		p->admin_password = strdup(env);
 		memset(env, 0, strlen(env));
 		unsetenv("DRIVEWATT_ADMIN_PASSWORD");
 		return RC_OK;
 	}
-	if (!p->config.admin_password_file[0])
+	if (p->config.admin_password_file[0])
+		snprintf(path, sizeof(path), "%s", p->config.admin_password_file);
+	else if (!find_credential(path, sizeof(path)))
 		return RC_OK;
-	char text[256] = "";
-	auto_close int fd = open(p->config.admin_password_file, O_RDONLY | O_CLOEXEC);
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	if (n < 0)
-		return err_errno(err, errno, "admin-password-file");
+		return err_errno(err, errno, path);
 	text[strcspn(text, "\r\n")] = '\0';
 	p->admin_password = strdup(text);
 	secret_wipe(text, sizeof(text));
@@ -234,7 +248,7 @@ static void serve(struct process *p, const sigset_t *set) {
 	fflush(stdout);
 	sd_notify_send("READY=1");
 	do
-		sigwait(set, &sig);
+		sig = watchdog_wait(set, http_server_url(p->http, 0));
 	while (sig == SIGHUP);
 	log_info("server", "stopping on signal %d", sig);
 	sd_notify_send("STOPPING=1");
@@ -249,8 +263,8 @@ static void stop(struct process *p, const sigset_t *set) {
 	signal(SIGINT, leave_at_once);
 	pthread_sigmask(SIG_UNBLOCK, set, NULL);
 	if (p->http)
-		http_server_stop(p->http, STOP_MS);
-	if (!core_free(p->core, STOP_MS)) {
+		http_server_stop(p->http, p->config.drain_ms);
+	if (!core_free(p->core, CORE_STOP_MS)) {
 		log_error("server", "did not stop in time: leaving what is stuck behind");
 		_exit(1);
 	}
@@ -266,6 +280,20 @@ static void stop(struct process *p, const sigset_t *set) {
 		close(p->data_dir_fd);
 }
 
+/* Connections, simulated drives and stores need more than the usual soft limit of 1,024. */
+static void raise_descriptor_limit(void) {
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* Some 25 threads would each keep in an arena of its own what a burst of long lists took. */
+static void bound_arenas(void) {
+	(void)mallopt(M_ARENA_MAX, 4);
+}
+
 static int run(struct process *p, struct err *err) {
 	sigset_t set;
 	log_init("drivewattd", p->config.level);
@@ -274,6 +302,8 @@ static int run(struct process *p, struct err *err) {
 		rc = split(p, p->config.level, err);
 	if (rc == RC_OK)
 		rc = privileges_drop(p->config.user, err);
+	raise_descriptor_limit();
+	bound_arenas();
 	block_signals(&set);
 	if (rc == RC_OK)
 		rc = compose(p, err);

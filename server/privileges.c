@@ -104,14 +104,26 @@ static enum rc give_files(int dir_fd, uid_t uid, gid_t gid, struct err *err) {
 	return RC_OK;
 }
 
+/* An earlier start has given it away, and we may not look into what is another's: a root without
+ * CAP_DAC_READ_SEARCH, as services and containers have it. */
+static bool is_given(const char *path, const struct passwd *pw) {
+	struct stat st;
+	return errno == EACCES && lstat(path, &st) == 0 && S_ISDIR(st.st_mode) &&
+		st.st_uid == pw->pw_uid && (st.st_mode & 07777) == DATA_DIR_MODE;
+}
+
 static enum rc give_dir(const char *path, const char *user, struct err *err) {
 	const struct passwd *pw = account_of(user, err);
 	if (!pw)
 		return RC_INVALID;
 	auto_close int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
-		return err_errno(err, errno, path);
-	if (fchown(fd, pw->pw_uid, pw->pw_gid) != 0 || fchmod(fd, DATA_DIR_MODE) != 0)
+		return is_given(path, pw) ? RC_OK : err_errno(err, errno, path);
+	/* In this order: afterwards it is another's, and its mode is no longer ours to change. */
+	struct stat st;
+	if (fstat(fd, &st) != 0 ||
+		((st.st_mode & 07777) != DATA_DIR_MODE && fchmod(fd, DATA_DIR_MODE) != 0) ||
+		fchown(fd, pw->pw_uid, pw->pw_gid) != 0)
 		return err_errno(err, errno, path);
 	return give_files(fd, pw->pw_uid, pw->pw_gid, err);
 }

@@ -5,6 +5,7 @@ set -eu
 
 : "${DRIVEWATTD:?the daemon to measure}"
 here=$(dirname "$0")
+ulimit -n "$(ulimit -Hn)" # a descriptor for each of 1,024 connections
 "$here"/deps.sh bench
 dir=$(mktemp -d "${TMPDIR:-/tmp}"/drivewatt-bench-XXXXXX)
 trap 'rm -rf "$dir"' EXIT

@@ -26,16 +26,17 @@ LAYERS = {
 CORE = {
     "events": [],
     "httpc": [],
+    "once": [],
     "privc": [],
-    "accounts": ["events"],
+    "accounts": ["events", "once"],
     "energy": ["events"],
-    "bmc": ["events", "httpc", "energy"],
+    "bmc": ["events", "httpc", "once", "energy"],
     "drive": ["events", "privc", "energy"],
     "power": ["events", "energy", "drive"],
     "sim": ["energy", "bmc", "drive"],
-    "bench": ["events", "privc", "energy", "bmc", "drive", "power", "sim"],
+    "bench": ["events", "once", "privc", "energy", "bmc", "drive", "power", "sim"],
 }
-CORE["retention"] = ["events", "energy"]
+CORE["retention"] = ["events", "once", "energy"]
 CORE["core"] = CORE["status"] = list(CORE) + ["core"]  # put them together
 CORE_FILES = {"account": "accounts", "host": "bmc"} | {m: m for m in CORE}
 
@@ -59,7 +60,7 @@ SYSTEM = re.compile(
     r"^(assert|complex|ctype|errno|fenv|float|inttypes|iso646|limits|locale|math|setjmp|signal"
     r"|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdio|stdlib|stdnoreturn|string|strings"
     r"|threads|time|uchar|wchar|byteswap|dirent|dlfcn|endian|fcntl|fnmatch|getopt|glob|grp|ifaddrs"
-    r"|libgen|mntent|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios|unistd|utime"
+    r"|libgen|mntent|netdb|poll|pthread|pwd|regex|sched|semaphore|spawn|syslog|termios|unistd|utime|malloc"
     r"|(arpa|asm|linux|net|netinet|sys)/.*)\.h$"
 )
 

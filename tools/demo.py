@@ -49,7 +49,7 @@ class Client:
 def start(data_dir, password):
     command = [
         os.environ["DRIVEWATTD"], "--listen", "127.0.0.1:0", "--data-dir", data_dir,
-        "--simulate", str(DRIVES), "--settle", "3s", "--log-level", "warning",
+        "--simulate", str(DRIVES), "--settle", "3s", "--log-level", "error",
     ]
     env = {**os.environ, "DRIVEWATT_ADMIN_PASSWORD": password}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True)
@@ -67,9 +67,15 @@ def show_drives(client):
     print(f"{len(drives)} simulated drives, {first['model']}: {states}")
     desired = client.call("PUT", first["href"] + "/power/desired", {"state": 1})[0]
     print(f"PUT state 1 on {first['name']}: observed {desired['observed_state']}, "
-          f"in sync: {desired['in_sync']}")
+          f"{'in sync' if desired['in_sync'] else 'not in sync'}")
     client.call("PUT", first["href"] + "/power/desired", {"state": 0})
     return [d["id"] for d in drives]
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r" + text.ljust(60) + ("" if text else "\r"))
+        sys.stderr.flush()
 
 
 def run(client, drives, workload, state):
@@ -80,35 +86,49 @@ def run(client, drives, workload, state):
     while True:
         r = client.get(path)
         label = f"PS{state}" if state is not None else "idle"
-        sys.stderr.write(f"\r  {workload} {label}: {r['state']} {r['progress']:.0%}      ")
-        sys.stderr.flush()
+        progress(f"  {workload} {label}: {r['state']} {r['progress']:.0%}")
         if r["state"] in FINAL:
-            sys.stderr.write("\r" + " " * 60 + "\r")
+            progress("")
             if r["state"] != "completed":
                 sys.exit(f"{workload} {label} {r['state']}: {r['reason']}")
             return r["result"]
         time.sleep(0.5)
 
 
+COLUMNS = "{:<20}{:>10}{:>8}{:>9}{:>11}{:>11}{:>13}{:>9}"
+
+
 def figure(v, form):
     return "-" if v is None else format(v, form)
+
+
+def per_drive(power, kind):
+    return next((b["per_drive_w"] for b in power["baselines"] if b["kind"] == kind), None)
 
 
 def row(name, result):
     total, power, efficiency = result["total"], result["power"], result["efficiency"]
     moved = total["read"]["bytes_per_s"] + total["write"]["bytes_per_s"]
-    system = power["system_w"]["mean"] if power["system_w"] else None
     above = efficiency["above_baseline"] or {}
-    cells = (
+    print(COLUMNS.format(
         name,
-        figure(system, ".0f"),
+        figure(power["system_w"]["mean"] if power["system_w"] else None, ".0f"),
         figure(moved / 1e9 if moved else None, ".1f"),
-        figure(power["above_baseline_w"], ".0f"),
-        figure(power["per_drive_w"], ".2f"),
         figure(power["uncertainty_w"], ".1f"),
+        figure(per_drive(power, "idle_with_drives"), ".2f"),
+        figure(per_drive(power, "no_drives"), ".2f"),
         figure(above.get("j_per_gb"), ".1f"),
-    )
-    print("{:<24}{:>10}{:>9}{:>13}{:>13}{:>11}{:>10}".format(*cells))
+        figure((efficiency["system"] or {}).get("iops_per_w"), ".0f"),
+    ))
+    for warning in result["fio"]["warnings"]:
+        print(f"    {warning}")
+
+
+def show_baselines(client):
+    kinds = client.get("/api/v1/hosts/local/baseline")
+    for kind, words in (("idle_with_drives", "idle"), ("no_drives", "no drives")):
+        b = kinds[kind]
+        print(COLUMNS.format(words, figure(b["w"] if b else None, ".0f"), *[""] * 6))
 
 
 def main():
@@ -123,8 +143,10 @@ def main():
         drives = show_drives(client)
         host = client.get("/api/v1/hosts/local")
         print()
-        print("{:<24}{:>10}{:>9}{:>13}{:>13}{:>11}{:>10}".format(
-            "simulated", "system W", "GB/s", "above base W", "per drive W", "± W (k=2)", "J/GB"))
+        print(COLUMNS.format("simulated", "system W", "GB/s", "± (k=2)", "W/drive", "W/drive",
+                             "J/GB", "IOPS/W"))
+        print(COLUMNS.format("", "", "", "W", "over idle", "over none", "over idle", "system"))
+        show_baselines(client)
         for workload in ("seq-read-128k", "seq-write-128k"):
             for state in (0, 1, 2):
                 row(f"{workload} PS{state}", run(client, drives, workload, state))

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages that are missing: `deps.sh run` what building and running needs,
-# `deps.sh test` also what the tests need, `deps.sh bench` what `make bench` needs.
+# `deps.sh test` also what the tests need, `deps.sh bench` what `make bench` needs,
+# `deps.sh package` what packaging needs, `deps.sh package-test` also what its tests need.
 set -eu
 
 run_packages=(
@@ -9,14 +10,16 @@ run_packages=(
 	libmicrohttpd-dev libnvme-dev uthash-dev
 	libblkid-dev libssl-dev
 	fio
-	ca-certificates curl
+	ca-certificates curl jq
 )
 test_packages=(
 	git libcmocka-dev
 	python3-pytest python3-requests python3-jsonschema python3-hypothesis python3-trustme
 	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
-	nvme-cli util-linux iproute2 jq
+	nvme-cli util-linux iproute2
 )
+package_packages=(dpkg-dev)
+package_test_packages=(debootstrap iproute2)
 bench_packages=(gcc libmicrohttpd-dev python3 wrk)
 
 is_installed() {
@@ -25,6 +28,9 @@ is_installed() {
 
 case ${1:-run} in
 test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
+package) wanted=("${run_packages[@]}" "${package_packages[@]}") ;;
+package-test)
+	wanted=("${run_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}") ;;
 bench) wanted=("${bench_packages[@]}") ;;
 *) wanted=("${run_packages[@]}") ;;
 esac

@@ -1,29 +1,36 @@
 #!/bin/bash
-# Starts the daemon for `make run`: with this machine's NVMe drives, or with simulated ones where
-# it has none, and says so first. DATA_DIR= moves its data; arguments go to the daemon.
+# For `make run`: `run.sh announce` says first what will be served, this machine's NVMe drives or
+# simulated ones where it has none; `run.sh serve …` starts the daemon with them. LISTEN= and
+# DATA_DIR= move it; further arguments go to the daemon.
 set -eu
 
-: "${DRIVEWATTD:?the daemon to start}"
-listen=127.0.0.1:8484
-arguments=("$@")
-if [ -n "$(ls /sys/class/nvme 2>/dev/null)" ]; then
-	echo "Serving this machine's NVMe drives: $(ls /sys/class/nvme | tr '\n' ' ')"
-else
-	echo "No NVMe drives on this machine: serving 24 simulated ones (--simulate 24)"
-	arguments=(--simulate 24 "$@")
-fi
+controllers=$(ls /sys/class/nvme 2>/dev/null | tr '\n' ' ' || true)
 
+if [ "$1" = announce ]; then
+	if [ -n "$controllers" ]; then
+		echo "Serving this machine's NVMe drives: $controllers"
+	else
+		echo "No NVMe drives on this machine: serving 24 simulated ones (--simulate 24)"
+	fi
+	exit 0
+fi
+shift
+
+: "${DRIVEWATTD:?the daemon to start}"
+listen=${LISTEN:-127.0.0.1:8484}
+arguments=("$@")
+[ -n "$controllers" ] || arguments=(--simulate 24 "$@")
 if [ "$(id -u)" -eq 0 ]; then
 	data_dir=${DATA_DIR:-/var/lib/drivewatt}
 else
-	data_dir=${DATA_DIR:-$(dirname "$DRIVEWATTD")/run}
+	data_dir=${DATA_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/drivewatt}
 fi
 mkdir -p "$data_dir"
 
 cat <<END
-Try, once it is ready (the password is printed at the first start):
-  curl http://$listen/healthz
+Data are kept in $data_dir. Once it is ready, try (curl asks for the password):
   curl -u admin http://$listen/api/v1/drives
-  curl -u admin http://$listen/api/v1/hosts/local/power
+  curl -u admin -H 'Content-Type: application/json' -d '{"selector":{},"workload":"seq-read-128k","power_state":1,"runtime_s":30,"ramp_s":3}' http://$listen/api/v1/benchmarks
+  curl -u admin 'http://$listen/api/v1/hosts/local/energy?from=-10m&step=10s'
 END
 exec "$DRIVEWATTD" --listen "$listen" --data-dir "$data_dir" "${arguments[@]}"

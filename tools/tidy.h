@@ -1,6 +1,6 @@
 /*
- * Included in front of every file that clang-tidy looks at: the analyzer sees one file at a time and
- * would follow paths on which err_set() and its kin return RC_OK.
+ * Included in front of every file that clang-tidy looks at: the analyzer sees one file at a time
+ * and would follow paths on which err_set() and its kin return RC_OK.
  */
 #include "base/rc.h"
 

@@ -295,15 +295,6 @@ static enum rc read_spec(
 	return rc;
 }
 
-/* What the body names and is not there is a fault of the body: the target of the request exists. */
-static enum rc submit(struct core *core, const struct actor *who, const struct run_spec *spec,
-	struct run *run, struct err *err) {
-	enum rc rc = bench_submit(core->bench, who, spec, run, err);
-	if (rc == RC_NOT_FOUND)
-		rc = err->rc = RC_INVALID;
-	return rc;
-}
-
 static enum http_next submit_new(struct http_request *q, struct http_response *r, struct core *core,
 	const struct actor *who) {
 	auto_free struct run_spec *spec = calloc(1, sizeof(*spec));
@@ -312,7 +303,7 @@ static enum http_next submit_new(struct http_request *q, struct http_response *r
 	if (!spec || !run)
 		err_set(&err, RC_NOMEM, "memory is out");
 	if (!spec || !run || read_spec(core, q, spec, &err) != RC_OK ||
-		submit(core, who, spec, run, &err) != RC_OK)
+		bench_submit(core->bench, who, spec, run, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	answer_run(r, run, NULL, 0);
 	return answer_accepted(r, run->id);

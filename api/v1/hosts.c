@@ -291,6 +291,12 @@ static void render_supply(struct jsonw *w, const struct host_supply *s) {
 	jsonw_object_end(w);
 }
 
+static const char *resolution_source(const struct host_power *p) {
+	if (p->resolution_mw == NONE)
+		return NULL;
+	return p->resolution_declared ? "declared" : "readings";
+}
+
 static void render_host_power(struct jsonw *w, const struct host *h, const struct host_power *p) {
 	bool read = p->at_ms != NONE;
 	jsonw_object(w, NULL);
@@ -303,6 +309,7 @@ static void render_host_power(struct jsonw *w, const struct host *h, const struc
 	jsonw_time(w, "at", p->at_ms);
 	jsonw_milli(w, "age_s", read ? (clock_mono_ns() - p->at_mono_ns) / 1000000 : JSONW_NONE);
 	jsonw_milli(w, "resolution_w", p->resolution_mw);
+	jsonw_str(w, "resolution_source", resolution_source(p));
 	jsonw_milli(w, "limit_w", p->limit_mw);
 	jsonw_milli(w, "limit_min_w", p->limit_min_mw);
 	jsonw_milli(w, "limit_max_w", p->limit_max_mw);
@@ -344,7 +351,7 @@ static void render_baseline(struct jsonw *w, enum baseline_kind k, const struct 
 		return;
 	}
 	jsonw_object(w, baseline_kind_name(k));
-	jsonw_milli(w, "w", b->w_mw);
+	jsonw_milli(w, "w", b->power_mw);
 	jsonw_milli(w, "uncertainty_w", b->uncertainty_mw);
 	jsonw_str(w, "source", baseline_source_name(b->source));
 	jsonw_time(w, "at", b->at_ms);
@@ -380,14 +387,14 @@ struct baseline_body {
 };
 
 struct declared_body {
-	int64_t w_mw, uncertainty_mw;
+	int64_t power_mw, uncertainty_mw;
 };
 
 static enum rc decode_declared(
 	const json_t *object, const char *base, struct baseline *b, struct err *err) {
 	static const struct json_in_field fields[] = {
-		{"w", JSON_IN_MILLI, offsetof(struct declared_body, w_mw), .min = 0, .max = 100000,
-			.required = true},
+		{"w", JSON_IN_MILLI, offsetof(struct declared_body, power_mw), .min = 0,
+			.max = 100000, .required = true},
 		{"uncertainty_w", JSON_IN_MILLI, offsetof(struct declared_body, uncertainty_mw),
 			.min = 0, .max = 100000, .nullable = true},
 	};
@@ -395,7 +402,7 @@ static enum rc decode_declared(
 	enum rc rc = json_in_fields(object, base, fields, array_len(fields), &d, err);
 	*b = (struct baseline){.known = true,
 		.source = BASELINE_DECLARED,
-		.w_mw = d.w_mw,
+		.power_mw = d.power_mw,
 		.uncertainty_mw = d.uncertainty_mw,
 		.at_ms = clock_wall_ms()};
 	return rc;

@@ -113,8 +113,9 @@ static void *work(void *arg) {
  */
 
 static enum rc start_workers(struct bench *b, struct err *err) {
-	unsigned wanted = b->config.max_runs < BENCH_MAX_RUNS ? b->config.max_runs : BENCH_MAX_RUNS;
-	for (; b->worker_count < wanted; b->worker_count++) {
+	if (b->config.max_runs > BENCH_MAX_RUNS)
+		return err_field(err, RC_INVALID, "max-runs", "at most %d", BENCH_MAX_RUNS);
+	for (; b->worker_count < b->config.max_runs; b->worker_count++) {
 		enum rc rc = thread_start(&b->workers[b->worker_count], "run", work, b, err);
 		if (rc)
 			return rc;
@@ -256,9 +257,10 @@ static enum rc reserve(struct bench *b, struct run_job *j, struct err *err) {
 
 /* In the list before it is stored, so that who reads the row finds the job; to be taken after.
  * Not stored under the lock, since the store may be slow. */
-static enum rc enqueue(
-	struct bench *b, struct run_job *j, const struct actor *who, struct err *err) {
+static enum rc enqueue(struct bench *b, struct run_job *j, const struct actor *who,
+	struct run *queued, struct err *err) {
 	run_store_prepare(j, who);
+	run_job_copy(j, queued); /* before a worker moves it on */
 	enum rc rc = reserve(b, j, err);
 	if (rc)
 		return rc;
@@ -293,9 +295,7 @@ enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_
 	if (rc == RC_CONFLICT)
 		look_again(b, spec);
 	if (!rc)
-		rc = enqueue(b, j, who, err);
-	if (!rc)
-		run_job_copy(j, out);
+		rc = enqueue(b, j, who, out, err);
 	run_job_unref(j);
 	return rc;
 }

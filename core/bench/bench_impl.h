@@ -15,7 +15,6 @@
 #include "db/runs.h"
 
 #define BENCH_SUBSYSTEM "bench"
-#define BENCH_MAX_RUNS 64
 
 /* What a run must know of a drive, taken when it was submitted. */
 struct run_drive {
@@ -61,6 +60,7 @@ struct run_job {
 	int dir_fd;
 	int64_t stopped_ms; /* wall time of our first signal; NONE. The worker's own */
 	struct priv_run_exited exited;
+	int64_t late_before; /* METRIC_SIM_LATE when the load began. The worker's own */
 };
 
 struct bench {
@@ -82,6 +82,7 @@ struct bench {
 	struct run_job *first; /* queued and active ones in order of arrival */
 	unsigned worker_count;
 	pthread_t workers[BENCH_MAX_RUNS];
+	uint32_t deleted_workload_version; /* the highest; the store's writer's own */
 };
 
 /* job.c */

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/metrics.h"
 #include "base/parse.h"
 #include "core/bench/result.h"
 #include "core/bench/run_impl.h"
@@ -93,6 +94,7 @@ static void make_result(struct bench *b, struct run_job *j, const struct fio_rep
 		.report = report,
 		.exit = *x,
 		.partial = end->state != RUN_COMPLETED,
+		.late = metric_get(METRIC_SIM_LATE) - j->late_before,
 		.rates = rates};
 	struct fio_window whole = take_rates(&r, report);
 	finish_result(b, j, &r, &whole, end);
@@ -179,7 +181,7 @@ static void keep_baseline(struct bench *b, const struct run_job *j, const struct
 		.known = true,
 		.source = m->power.quality == QUALITY_SIMULATED ? BASELINE_SIMULATED
 								: BASELINE_MEASURED,
-		.w_mw = llround(m->mean.mean_w * 1000),
+		.power_mw = llround(m->mean.mean_w * 1000),
 		.uncertainty_mw =
 			isfinite(m->mean.standard_w) ? llround(m->mean.standard_w * 2000) : NONE,
 		.at_ms = clock_wall_ms(),

@@ -103,7 +103,7 @@ static struct drive_namespace *first_namespace(struct drive_detail *d) {
 static enum rc take_drive(struct bench *b, const struct run_spec *s, unsigned i,
 	struct drive_detail *detail, struct run_drive *out, struct err *err) {
 	if (drives_get(b->drives, s->drives[i], &out->drive, NULL, detail, NULL))
-		return at_index(err, RC_NOT_FOUND, "/drives", i, "there is no such drive");
+		return at_index(err, RC_INVALID, "/drives", i, "there is no such drive");
 	if (out->drive.state != DRIVE_LIVE)
 		return at_index(err, RC_CONFLICT, "/drives", i,
 			drive_state_name((enum drive_state)out->drive.state));

@@ -63,15 +63,15 @@ static void measure_drives(
 			"not every drive has a meter of its own");
 }
 
-/* The readings of the shared window without its begin, which lag spoils. */
+/* Of the readings in the shared window. */
 static void take_mean(struct measure *m, const struct fio_window *w) {
-	int64_t begin_ms = watts_begin_ms(w->from_ms, w->to_ms);
+	int64_t begin_ms = watts_begin_ms(&m->meter, w->from_ms, w->to_ms);
 	size_t first = 0, end;
 	while (first < m->reading_count && m->readings[first].at_ms < begin_ms)
 		first++;
 	for (end = first; end < m->reading_count && m->readings[end].at_ms <= w->to_ms;)
 		end++;
-	m->mean = watts_mean_of(m->readings + first, end - first, m->resolution_mw);
+	m->mean = watts_mean_of(m->readings + first, end - first, &m->meter);
 	m->power.samples = m->mean.count;
 	m->power.system_mean_w = m->mean.mean_w;
 	m->power.system_min_w = m->mean.min_w;
@@ -89,7 +89,7 @@ static void take_baseline(struct measure *m, enum baseline_kind kind) {
 	str_copy(m->power.baseline_kind, sizeof(m->power.baseline_kind), baseline_kind_name(kind));
 	str_copy(m->power.baseline_source, sizeof(m->power.baseline_source),
 		baseline_source_name((enum baseline_source)base->source));
-	m->power.baseline_w = (double)base->w_mw / 1000;
+	m->power.baseline_w = (double)base->power_mw / 1000;
 	m->power.baseline_ms = base->at_ms;
 	m->power.above_baseline_w = d->above_w;
 	m->power.per_drive_w = d->per_drive_w;
@@ -98,7 +98,7 @@ static void take_baseline(struct measure *m, enum baseline_kind kind) {
 }
 
 static void measure_init(struct measure *m) {
-	*m = (struct measure){.resolution_mw = NONE, .baseline = -1};
+	*m = (struct measure){.meter = {NONE, NONE, NONE}, .baseline = -1};
 	m->power = (struct run_power){.baseline_w = NAN,
 		.baseline_ms = NONE,
 		.above_baseline_w = NAN,
@@ -115,9 +115,9 @@ static void take_host(struct bench *b, struct measure *m) {
 	if (hosts_get(b->hosts, b->host_id, &host, &power, NULL))
 		return;
 	memcpy(m->baselines, host.baselines, sizeof(m->baselines));
-	m->resolution_mw = power.resolution_mw;
-	if (m->resolution_mw != NONE)
-		m->power.resolution_w = (double)m->resolution_mw / 1000;
+	m->meter = (struct watts_meter){power.resolution_mw, power.step_mw, power.lag_ms};
+	if (power.resolution_mw != NONE)
+		m->power.resolution_w = (double)power.resolution_mw / 1000;
 }
 
 static void take_readings(struct bench *b, const struct fio_window *w, struct measure *m) {
@@ -145,8 +145,8 @@ void measure_run(struct bench *b, const struct run_job *j, const struct fio_wind
 	take_mean(out, shared);
 	measure_drives(b, j, shared, out);
 	for (int kind = BASELINE_KIND_COUNT_ - 1; kind >= 0; kind--) {
-		out->above[kind] = watts_above(
-			&out->mean, &out->baselines[kind], out->resolution_mw, j->drive_count);
+		out->above[kind] =
+			watts_above(&out->mean, &out->baselines[kind], &out->meter, j->drive_count);
 		/* The idle server with its drives is preferred, and the first of the kinds. */
 		if (out->baselines[kind].known)
 			take_baseline(out, (enum baseline_kind)kind);

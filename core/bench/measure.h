@@ -9,7 +9,7 @@
 struct measure {
 	struct run_power power;
 	struct watts_mean mean;
-	int64_t resolution_mw; /* NONE unknown */
+	struct watts_meter meter;
 	struct baseline baselines[BASELINE_KIND_COUNT_];
 	struct watts_difference above[BASELINE_KIND_COUNT_];
 	int baseline;                   /* enum baseline_kind of the one in power, -1 none */

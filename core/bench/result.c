@@ -120,7 +120,7 @@ static const char *uncertainty_reason(const struct measure *m) {
 	const char *reason = above_reason(m);
 	if (reason || isfinite(m->power.uncertainty_w))
 		return reason;
-	return "the readings do not change and the meter's resolution is unknown";
+	return "the meter's resolution is unknown: it has not shown enough distinct readings yet";
 }
 
 static const char *resolution_reason(const struct measure *m) {
@@ -153,7 +153,7 @@ static void write_base(struct jsonw *w, const char *key, const struct measure *m
 	jsonw_object(w, key);
 	jsonw_str(w, "kind", baseline_kind_name((enum baseline_kind)kind));
 	jsonw_str(w, "source", baseline_source_name((enum baseline_source)b->source));
-	jsonw_milli(w, "w", b->w_mw);
+	jsonw_milli(w, "w", b->power_mw);
 	jsonw_time(w, "at", b->at_ms);
 	if (!key) {
 		jsonw_double(w, "above_baseline_w", d->above_w);
@@ -322,6 +322,11 @@ static void write_own_warnings(struct jsonw *w, const struct result *r) {
 			w, NULL, "per-second logs are missing: rates are the jobs' own, added up");
 	if (!r->report)
 		return;
+	if (r->late > 0)
+		jsonw_strf(w, NULL,
+			"the simulator could not keep up: %lld answers were late, so that figures "
+			"may show this machine rather than the model",
+			(long long)r->late);
 	if (r->report->histograms_cut)
 		jsonw_str(w, NULL, "too many latency bins: the percentiles leave some out");
 	if (r->report->message_count > RUN_MAX_WARNINGS)

@@ -206,6 +206,7 @@ static void follow(struct run_job *j, bool (*ready)(const struct run_job *), int
 /* --- the two kinds of load -------------------------------------------------------------------- */
 
 static enum rc load_fio(struct bench *b, struct run_job *j, struct run_end *end, struct err *err) {
+	j->late_before = metric_get(METRIC_SIM_LATE);
 	enum rc rc = start_fio(b, j, err);
 	if (rc)
 		return rc;

@@ -4,7 +4,14 @@
  * A meter of resolution q shows a value within q/2 of the truth, so one reading has the standard
  * uncertainty q/√12 (JCGM 100:2008, 4.3.7). That part is common to all readings of a meter that
  * stands still, so it does not shrink with their number; the scatter of n readings does, with the
- * number of independent ones among them (4.2.3). Reported are k = 2 and the hard bound.
+ * number of independent ones among them (4.2.3). Reported are k = 2 and the hard bound. While the
+ * resolution is not known, the smallest difference between two readings stands in for it: it is a
+ * multiple of the resolution.
+ *
+ * A meter also lags. What a lag of the first order (time constant t) has smoothed is p = y + t y',
+ * so the mean power from the first reading to the last is mean(y) + t (last - first) / duration,
+ * whatever the load did. Where the lag is not known, the begin of the window is left out, and half
+ * of what the mean moves from one half of the rest to the other is added to the uncertainty.
  */
 #ifndef DRIVEWATT_CORE_BENCH_WATTS_H
 #define DRIVEWATT_CORE_BENCH_WATTS_H
@@ -15,9 +22,15 @@
 #include "model/host.h"
 #include "model/run.h"
 
-/* A meter shows what was some time ago, and few say how long: readings from the beginning of the
- * window show the time before the load. This much is left out, of short windows a fifth. */
+/* What is left out at the begin for a lag that is not known; of short windows a fifth. */
 #define WATTS_LAG_MS 2000
+
+/* What is known of the meter; each NONE when it is not. */
+struct watts_meter {
+	int64_t resolution_mw;
+	int64_t step_mw; /* the resolution, or what stands in for it */
+	int64_t lag_ms;  /* time constant; 0: it shows the very moment */
+};
 
 struct watts_reading {
 	int64_t at_ms, mw;
@@ -36,11 +49,13 @@ struct watts_difference {
 	double bound_w;       /* NaN without a resolution */
 };
 
-int64_t watts_begin_ms(int64_t from_ms, int64_t to_ms);
-/* resolution_mw may be NONE. Fewer than RUN_MIN_FRESH_READINGS give count alone. */
-struct watts_mean watts_mean_of(const struct watts_reading *r, size_t n, int64_t resolution_mw);
+/* The first time of the window from which readings count. */
+int64_t watts_begin_ms(const struct watts_meter *m, int64_t from_ms, int64_t to_ms);
+/* Fewer than RUN_MIN_FRESH_READINGS, or no time between them, give count alone. */
+struct watts_mean watts_mean_of(
+	const struct watts_reading *r, size_t n, const struct watts_meter *m);
 /* A base without an uncertainty of its own counts as one reading of the same meter. */
 struct watts_difference watts_above(const struct watts_mean *load, const struct baseline *base,
-	int64_t resolution_mw, unsigned drives);
+	const struct watts_meter *m, unsigned drives);
 
 #endif

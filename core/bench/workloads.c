@@ -1,4 +1,3 @@
-#include "base/clock.h"
 #include "core/bench/bench_impl.h"
 
 #include <stdio.h>
@@ -75,11 +74,6 @@ static enum rc finish(struct db_conn *c, const struct actor *who, const char *ac
 	return rc;
 }
 
-/* A workload that comes again under an old name must not have an old version. */
-static uint32_t next_version(const struct workload *before, bool found) {
-	return found ? before->config_version + 1 : (uint32_t)(clock_wall_ms() / 1000);
-}
-
 static enum rc check_own(const struct workload *w, struct err *err) {
 	enum rc rc = check_name(w->name, err);
 	return rc ? rc : workload_check(w, "", err);
@@ -103,7 +97,8 @@ enum rc bench_workload_put(struct bench *b, const struct actor *who, struct work
 		return RC_OK;
 	}
 	w->builtin = false;
-	w->config_version = next_version(&before, found);
+	w->config_version =
+		found ? before.config_version + 1 : version_first(b->deleted_workload_version);
 	if (!rc)
 		rc = db_workload_put(c, w, err);
 	return finish(c, who, "workload.put", w->name, rc, err);
@@ -122,5 +117,7 @@ enum rc bench_workload_delete(struct bench *b, const struct actor *who, const ch
 	rc = find_for(c, name, if_version, &before, &found, err);
 	if (!rc)
 		rc = db_workload_delete(c, name, err);
+	if (!rc && before.config_version > b->deleted_workload_version)
+		b->deleted_workload_version = before.config_version;
 	return finish(c, who, "workload.delete", name, rc, err);
 }

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/id.h"
 #include "base/parse.h"
 #include "core/bmc/adaptor.h"
@@ -224,9 +223,7 @@ static enum rc create(struct hosts *hs, const struct actor *who, struct host *h,
 
 enum rc hosts_create(struct hosts *hs, const struct actor *who, const char *id,
 	const struct host_change *c, struct host *out, struct err *err) {
-	/* A host that comes again under its old id must not have an old version. */
-	struct host h = {.config_version = (uint32_t)(clock_wall_ms() / 1000),
-		.bmc = {.vendor = BMC_VENDOR_AUTO}};
+	struct host h = {.bmc = {.vendor = BMC_VENDOR_AUTO}};
 	if (id && !id_is_uuid(id))
 		return err_field(err, RC_INVALID, "/id", "must be a UUID");
 	if (id)
@@ -234,6 +231,7 @@ enum rc hosts_create(struct hosts *hs, const struct actor *who, const char *id,
 	else
 		id_uuid(h.id);
 	pthread_mutex_lock(&hs->changing);
+	h.config_version = version_first(hs->deleted_version);
 	enum rc rc = create(hs, who, &h, c, out, err);
 	pthread_mutex_unlock(&hs->changing);
 	free(h.bmc.password_sealed);
@@ -275,24 +273,26 @@ enum rc hosts_update(struct hosts *hs, const struct actor *who, const char *id,
 }
 
 static enum rc check_removal(
-	struct hosts *hs, const char *id, uint32_t if_version, struct err *err) {
-	struct host h;
-	enum rc rc = hosts_get(hs, id, &h, NULL, err);
-	if (!rc && h.local)
+	struct hosts *hs, const char *id, uint32_t if_version, struct host *h, struct err *err) {
+	enum rc rc = hosts_get(hs, id, h, NULL, err);
+	if (!rc && h->local)
 		rc = err_set(err, RC_CONFLICT, "the host that the service runs on stays");
-	return rc ? rc : check_version(&h, if_version, err);
+	return rc ? rc : check_version(h, if_version, err);
 }
 
 static enum rc remove_host(struct hosts *hs, const struct actor *who, const char *id,
 	uint32_t if_version, struct err *err) {
 	struct change ch = {.who = who, .action = "host.delete", .what = "deleted"};
-	enum rc rc = check_removal(hs, id, if_version, err);
+	struct host h;
+	enum rc rc = check_removal(hs, id, if_version, &h, err);
 	if (!rc)
 		rc = change_begin(hs, &ch, id, err);
 	if (!rc)
 		rc = change_end(hs, &ch, db_host_delete(ch.c, id, err), err);
 	if (rc)
 		return rc;
+	if (h.config_version > hs->deleted_version)
+		hs->deleted_version = h.config_version;
 	rc = poller_set(hs->poller, id, NULL, 0, err);
 	pthread_mutex_lock(&hs->lock);
 	registry_remove(hs, id);
@@ -328,7 +328,7 @@ static enum rc check_baselines(
 		const struct baseline *b = wishes[i];
 		if (!b || !b->known)
 			continue;
-		rc = check_watts(b->w_mw, kind, "w", err);
+		rc = check_watts(b->power_mw, kind, "w", err);
 		if (!rc && b->uncertainty_mw != NONE)
 			rc = check_watts(b->uncertainty_mw, kind, "uncertainty_w", err);
 	}
@@ -339,7 +339,7 @@ static enum rc check_baselines(
 static bool is_same(const struct baseline *a, const struct baseline *b) {
 	if (!a->known || !b->known)
 		return a->known == b->known;
-	return a->source == b->source && a->w_mw == b->w_mw &&
+	return a->source == b->source && a->power_mw == b->power_mw &&
 		a->uncertainty_mw == b->uncertainty_mw && a->source == BASELINE_DECLARED;
 }
 

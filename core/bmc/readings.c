@@ -135,6 +135,17 @@ static bool note_counter(struct host_entry *e, const struct host_power *p) {
 
 #define FED_MAX 3
 
+/* Under the lock. What a meter shows of itself counts more than what it declares. */
+static void take_resolution(struct host_entry *e, const struct host_power *p) {
+	int64_t learnt_mw = p->power_mw == NONE ? e->resolution.step_mw
+						: resolution_learn(&e->resolution, p->power_mw);
+	e->power.resolution_declared = learnt_mw == NONE && p->resolution_mw != NONE;
+	if (learnt_mw != NONE)
+		e->power.resolution_mw = learnt_mw;
+	e->power.step_mw = e->power.resolution_mw == NONE ? e->resolution.difference_mw
+							  : e->power.resolution_mw;
+}
+
 /* Under the lock. Keeps the reading; returns how many samples come of it. */
 static size_t keep(struct host_entry *e, const struct host_power *p, struct fed fed[FED_MAX]) {
 	const struct host_power old = e->power;
@@ -143,9 +154,7 @@ static size_t keep(struct host_entry *e, const struct host_power *p, struct fed 
 	e->power = *p;
 	e->power.observed_version = old.observed_version + 1;
 	e->power.energy_reset_ms = old.energy_reset_ms;
-	e->power.resolution_mw = p->power_mw == NONE
-		? e->resolution.step_mw
-		: resolution_learn(&e->resolution, p->power_mw);
+	take_resolution(e, p);
 	if (p->power_mw != NONE && !same)
 		fed[n++] = (struct fed){QUANTITY_POWER, p->quality, p->power_mw, p->at_ms,
 			p->at_mono_ns, p->source};

@@ -29,6 +29,7 @@ struct hosts {
 	struct poller *poller;
 	bool started;             /* set before other threads come */
 	pthread_mutex_t changing; /* one change at a time, store and memory together */
+	uint32_t deleted_version; /* the highest of a host that was; under changing */
 	pthread_mutex_t lock;     /* guards what follows; held for moments */
 	pthread_cond_t jobs_done;
 	unsigned jobs_open; /* pool jobs that hold this registry */

@@ -52,7 +52,15 @@ int64_t resolution_step(const int64_t *values_mw, size_t n) {
 }
 
 void resolution_init(struct resolution *r) {
-	*r = (struct resolution){.step_mw = NONE};
+	*r = (struct resolution){.step_mw = NONE, .difference_mw = NONE};
+}
+
+static void learn_difference(struct resolution *r, int64_t power_mw) {
+	for (size_t i = 0; i < r->count; i++) {
+		int64_t difference_mw = llabs(r->seen_mw[i] - power_mw);
+		if (r->difference_mw == NONE || difference_mw < r->difference_mw)
+			r->difference_mw = difference_mw;
+	}
 }
 
 int64_t resolution_learn(struct resolution *r, int64_t power_mw) {
@@ -60,6 +68,7 @@ int64_t resolution_learn(struct resolution *r, int64_t power_mw) {
 		if (r->seen_mw[i] == power_mw)
 			return r->step_mw;
 	}
+	learn_difference(r, power_mw);
 	r->seen_mw[r->next] = power_mw;
 	r->next = (r->next + 1) % RESOLUTION_KEPT;
 	if (r->count < RESOLUTION_KEPT)

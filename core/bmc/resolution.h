@@ -12,6 +12,7 @@ struct resolution {
 	size_t count, next;               /* the oldest is replaced once full */
 	int64_t seen_mw[RESOLUTION_KEPT]; /* distinct */
 	int64_t step_mw;                  /* NONE until known */
+	int64_t difference_mw;            /* the smallest; NONE while all are the same */
 };
 
 void resolution_init(struct resolution *r);

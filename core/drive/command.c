@@ -95,13 +95,22 @@ static void begin_anew(struct entry *e, struct todo *t) {
 		work_plan(e);
 }
 
+/* Most drives have one namespace, and a detail room for many. */
+static struct drive_detail *detail_dup(const struct drive_detail *d) {
+	const size_t bytes = drive_detail_bytes(d);
+	struct drive_detail *copy = malloc(bytes);
+	if (copy)
+		memcpy(copy, d, bytes);
+	return copy;
+}
+
 static void take_detail(struct entry *e, struct todo *t) {
 	const bool anew = e->anew || !e->detail || !same_power(e->detail, t->detail);
-	if (!e->detail)
-		e->detail = malloc(sizeof(*e->detail));
-	if (!e->detail)
+	struct drive_detail *detail = detail_dup(t->detail);
+	if (!detail)
 		return;
-	*e->detail = *t->detail;
+	free(e->detail);
+	e->detail = detail;
 	e->d.power_state_count = t->detail->power.count;
 	e->d.in_use = is_in_use(t->detail);
 	if (anew)
@@ -155,8 +164,8 @@ static void copy_reply(struct todo *t, const struct drive_reply *r) {
 	t->reply = *r;
 	t->reply.detail = NULL;
 	t->reply.health = NULL;
-	if (r->rc == RC_OK && r->detail && (t->detail = malloc(sizeof(*t->detail))))
-		*t->detail = *r->detail;
+	if (r->rc == RC_OK && r->detail)
+		t->detail = detail_dup(r->detail);
 	if (r->rc == RC_OK && r->health && (t->health = malloc(sizeof(*t->health))))
 		*t->health = *r->health;
 	if (r->rc == RC_OK && ((r->detail && !t->detail) || (r->health && !t->health)))

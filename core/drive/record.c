@@ -100,7 +100,7 @@ static const enum event_type event_types[] = {
 };
 
 struct change_text {
-	char object[64];
+	char object[EVENT_OBJECT_SIZE];
 	struct buf data;
 };
 
@@ -243,7 +243,7 @@ static enum rc get_or_note(
 
 static enum rc write_labels(struct db_conn *c, const struct actor *who, const struct drive *d,
 	const char *labels, uint32_t if_version, struct drive_record *r, struct err *err) {
-	char object[64];
+	char object[EVENT_OBJECT_SIZE];
 	snprintf(object, sizeof(object), "/drives/%s", d->id);
 	enum rc rc = get_or_note(c, d, r, err);
 	if (rc)

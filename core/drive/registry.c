@@ -60,7 +60,8 @@ void drives_free(struct drives *ds) {
 enum rc drives_add_source(struct drives *ds, const struct drive_source *source, struct err *err) {
 	if (ds->source_count == MAX_SOURCES)
 		return err_set(err, RC_FULL, "more than %d sources of drives", MAX_SOURCES);
-	ds->sources[ds->source_count++] = (struct source){.ds = ds, .is = *source};
+	ds->sources[ds->source_count++] =
+		(struct source){.ds = ds, .is = *source, .reason = "drives are being looked for"};
 	return RC_OK;
 }
 
@@ -307,8 +308,10 @@ enum rc drives_get(struct drives *ds, const char *id, struct drive *out, char *l
 	*out = e->d;
 	if (labels)
 		memcpy(labels, e->labels, sizeof(e->labels));
-	if (detail)
-		*detail = e->detail ? *e->detail : unknown;
+	if (detail && e->detail)
+		memcpy(detail, e->detail, drive_detail_bytes(e->detail));
+	else if (detail)
+		*detail = unknown;
 	pthread_rwlock_unlock(&ds->lock);
 	return RC_OK;
 }

@@ -32,7 +32,7 @@ struct todo {
 	drive_reply_fn *fn; /* NULL: nobody to answer */
 	void *arg;
 	struct drive_reply reply;
-	struct drive_detail *detail; /* owned; what reply points to */
+	struct drive_detail *detail; /* owned, drive_detail_bytes() of it; what reply points to */
 	struct drive_health *health; /* owned; likewise */
 	enum drive_change change;
 	uint8_t from_state, to_state; /* CHANGE_STATE */
@@ -55,7 +55,7 @@ struct entry {
 	struct source *source;
 	struct drive d;
 	char labels[512];
-	struct drive_detail *detail; /* NULL until identified */
+	struct drive_detail *detail; /* drive_detail_bytes() of it; NULL until identified */
 	struct drive_health health;
 	bool has_health;
 	struct drive_observed observed;

@@ -53,6 +53,14 @@ static void copy_identity(struct drive *d, const struct drive *found) {
 	d->capacity_bytes = found->capacity_bytes;
 }
 
+static bool is_same(const struct drive *a, const struct drive *b) {
+	return strcmp(a->name, b->name) == 0 && strcmp(a->model, b->model) == 0 &&
+		strcmp(a->serial, b->serial) == 0 && strcmp(a->firmware, b->firmware) == 0 &&
+		strcmp(a->transport, b->transport) == 0 && strcmp(a->address, b->address) == 0 &&
+		a->kind == b->kind && a->state == b->state && a->numa_node == b->numa_node &&
+		a->capacity_bytes == b->capacity_bytes;
+}
+
 /* A drive that was away, was reset, or changed its name or firmware is asked again who it is. */
 static bool must_identify(const struct entry *e, const struct drive_found *f) {
 	return !e->detail || e->d.state == DRIVE_GONE || e->d.state == DRIVE_FAILED ||
@@ -91,7 +99,7 @@ static void refresh(struct entry *e, const struct drive_found *f) {
 		e->settled = !live;
 	copy_identity(&e->d, &f->drive);
 	take_found_state(e, f->drive.state);
-	if (memcmp(&before, &e->d, sizeof(before)) != 0)
+	if (!is_same(&before, &e->d))
 		registry_touch(e);
 }
 

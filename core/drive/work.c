@@ -33,8 +33,10 @@ static bool is_due(const struct entry *e, int64_t *due_ms, int64_t now_ms) {
 	return true;
 }
 
+/* A drive answers one of the two at a time: the one that waits longer goes first, or a short period
+ * would starve the other. */
 static bool wants_health(struct entry *e, int64_t now_ms) {
-	return is_due(e, &e->health_due_ms, now_ms);
+	return e->health_due_ms <= e->identify_due_ms && is_due(e, &e->health_due_ms, now_ms);
 }
 
 static bool wants_refresh(struct entry *e, int64_t now_ms) {
@@ -81,15 +83,17 @@ static void finish(struct drives *ds) {
 
 static void work(void *arg) {
 	struct drives *ds = arg;
-	struct ids *ids = malloc(sizeof(*ids));
+	struct ids *ids = malloc(2 * sizeof(*ids));
 	drain_start_all(ds);
 	if (ids) {
 		collect(ds, wants_identify, DRIVES_MAX, ids);
 		ask(ds, ids, DRIVE_IDENTIFY);
-		collect(ds, wants_health, BATCH, ids);
-		ask(ds, ids, DRIVE_SMART);
-		collect(ds, wants_refresh, BATCH, ids);
-		ask(ds, ids, DRIVE_IDENTIFY);
+		/* Both before either is asked, else the one would keep the other waiting for ever.
+		 */
+		collect(ds, wants_health, BATCH, &ids[0]);
+		collect(ds, wants_refresh, BATCH, &ids[1]);
+		ask(ds, &ids[0], DRIVE_SMART);
+		ask(ds, &ids[1], DRIVE_IDENTIFY);
 	}
 	free(ids);
 	finish(ds);

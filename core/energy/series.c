@@ -142,7 +142,7 @@ void catalogue_touched(struct catalogue *c, const struct series *s, size_t n) {
 size_t catalogue_prune(struct catalogue *c, int64_t before_ms, int64_t *ids, size_t max) {
 	size_t kept = 0, n = 0;
 	pthread_mutex_lock(&c->lock);
-	for (size_t i = 0; i < c->count; i++) {
+	for (size_t i = 0; c->by_key && i < c->count; i++) {
 		struct series_entry *s = c->by_id[i];
 		if (n == max || used_ms(s) >= before_ms) {
 			c->by_id[kept++] = s;

@@ -172,7 +172,8 @@ static void withdraw(struct power *p, struct control *ct, struct wait *w) {
 	if (rc)
 		log_err(LOG_LEVEL_WARNING, "power", "withdrawing a claim", &err);
 	pthread_mutex_lock(&p->lock);
-	ct->unrecorded = ct->unrecorded || (rc && w->kind != WAIT_LEASE);
+	if (rc && w->kind != WAIT_LEASE)
+		control_set_recorded(ct, false);
 	pthread_mutex_unlock(&p->lock);
 }
 

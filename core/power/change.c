@@ -115,7 +115,7 @@ static void store(struct power *p, struct control *ct, struct wait *w, const cha
 		log_err(LOG_LEVEL_WARNING, "power", "going on without the store", &err);
 	w->outcome.recorded = rc == RC_OK;
 	pthread_mutex_lock(&p->lock);
-	ct->unrecorded = rc != RC_OK;
+	control_set_recorded(ct, rc == RC_OK);
 	pthread_mutex_unlock(&p->lock);
 }
 

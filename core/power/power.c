@@ -113,6 +113,13 @@ struct control *control_find_or_add(struct power *p, const char *drive_id) {
 	return ct;
 }
 
+void control_set_recorded(struct control *ct, bool recorded) {
+	if (ct->unrecorded != recorded)
+		return;
+	ct->unrecorded = !recorded;
+	ct->power->claims_version++;
+}
+
 /* --- views --- */
 
 /* The max power of the effective state, rounded up, where watts chose it. */

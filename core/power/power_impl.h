@@ -74,7 +74,7 @@ struct power {
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	bool ticking;            /* a tick is queued or runs */
-	uint64_t claims_version; /* counts changes of any claims */
+	uint64_t claims_version; /* counts changes of any claims and of recorded */
 	size_t count;
 	struct control *controls[POWER_MAX_CONTROLS]; /* by drive id */
 };
@@ -83,6 +83,8 @@ struct power {
 
 struct control *control_find(struct power *p, const char *drive_id);
 struct control *control_find_or_add(struct power *p, const char *drive_id);
+/* Views show it: counts as a change of the claims. */
+void control_set_recorded(struct control *ct, bool recorded);
 
 /* --- claims.c; the first seven under lock --- */
 

@@ -155,7 +155,7 @@ static void record_again(struct power *p, struct control *ct) {
 	pthread_mutex_unlock(&p->lock);
 	if (needed && !claims_store_desired(p, ct, NULL, &err)) {
 		pthread_mutex_lock(&p->lock);
-		ct->unrecorded = false;
+		control_set_recorded(ct, true);
 		pthread_mutex_unlock(&p->lock);
 	}
 	pthread_mutex_unlock(&p->write_lock);

@@ -43,6 +43,11 @@ static void advance(struct sim_host *h, int64_t now_ns) {
 	h->energy_j = energy_j;
 }
 
+/* As its data sheet would say; readings are whole milliwatts at the finest. */
+static int64_t declared_step_mw(const struct sim_meter_model *m) {
+	return m->quantum_w > 0 ? llround(m->quantum_w * 1000) : 1;
+}
+
 static void publish(struct sim_host *h, int64_t now_ns) {
 	struct host_power p;
 	host_power_init(&p);
@@ -50,6 +55,8 @@ static void publish(struct sim_host *h, int64_t now_ns) {
 	p.quality = QUALITY_SIMULATED;
 	p.at_ms = clock_wall_ms();
 	p.at_mono_ns = now_ns;
+	p.resolution_mw = declared_step_mw(&h->model.host.meter);
+	p.lag_ms = llround(h->model.host.meter.lag_s * 1000);
 	str_copy(p.source, sizeof(p.source), "simulated");
 	hosts_reading(h->parts.hosts, h->host_id, &p);
 }
@@ -79,10 +86,10 @@ static enum rc set_baseline(struct sim_host *h, const struct host *known, enum b
 	const struct baseline b = {
 		.known = true,
 		.source = BASELINE_SIMULATED,
-		.w_mw = llround(w * 1000),
+		.power_mw = llround(w * 1000),
 		.at_ms = clock_wall_ms(),
 	};
-	if (old->known && (old->source != BASELINE_SIMULATED || old->w_mw == b.w_mw))
+	if (old->known && (old->source != BASELINE_SIMULATED || old->power_mw == b.power_mw))
 		return RC_OK;
 	return hosts_set_baseline(h->parts.hosts, &actor_system, h->host_id, kind, &b, err);
 }

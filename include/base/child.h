@@ -1,7 +1,8 @@
 /*
  * Child processes without a shell. The child gets exactly the descriptors named, an empty
  * environment but for what is passed, default signals, and dies with the thread that started it
- * (PR_SET_PDEATHSIG): call child_start from a permanent thread.
+ * (PR_SET_PDEATHSIG): call child_start from a permanent thread. The other functions may be called
+ * from any thread, child_wait and child_release of one child by one at a time.
  */
 #ifndef DRIVEWATT_BASE_CHILD_H
 #define DRIVEWATT_BASE_CHILD_H
@@ -34,12 +35,15 @@ struct child {
 	int pidfd;            /* owned; readable when the process ended */
 };
 
+/* Returns once the program runs, or with why it does not. spec is needed no longer then. Blocks
+ * until the exec. */
 enum rc must_check child_start(const struct child_spec *spec, struct child *out, struct err *err);
 /* Sends sig unless the process ended. */
 void child_signal(const struct child *c, int sig);
 /* Waits up to timeout_ms (0: only looks; -1: for ever). True when it ended: *exit_code is the
- * code, or 128 + signal with *signal set (else 0). Reaps once. */
+ * code, or 128 + signal with *sig set (else 0). Reaps: after true not again. */
 bool child_wait(struct child *c, int64_t timeout_ms, int *exit_code, int *sig);
+/* Closes pidfd; neither signals nor reaps. Twice is fine. */
 void child_release(struct child *c);
 /* Is a process with this pid and start time alive? For leftovers of an earlier life. */
 bool child_is_alive(pid_t pid, uint64_t start_ticks);

@@ -1,6 +1,9 @@
 /*
  * Accounts, tokens and the check of credentials. A password hash costs 64 MiB and 100 ms, so
  * only a few run at once and verified credentials are remembered for a short while.
+ *
+ * Any thread. Everything but accounts_cached and accounts_version blocks on the store. What is
+ * given is borrowed for the call alone.
  */
 #ifndef DRIVEWATT_CORE_ACCOUNTS_H
 #define DRIVEWATT_CORE_ACCOUNTS_H
@@ -17,14 +20,16 @@
 struct accounts;
 
 struct accounts_config {
-	unsigned max_hashes; /* at once; others wait at most wait_ms, then RC_FULL */
-	int64_t wait_ms;
-	int64_t cache_ms; /* how long a verified credential is remembered */
-	unsigned cache_size;
+	unsigned max_hashes; /* at once, over 0 (2); others wait at most wait_ms, then RC_FULL */
+	int64_t wait_ms;     /* 0 … (5000) */
+	int64_t cache_ms;    /* how long a verified credential is remembered; 0 … (60000) */
+	unsigned cache_size; /* credentials, over 0 (1024); the oldest makes room */
 };
 
+/* config is copied, the rest borrowed until accounts_free. */
 struct accounts *accounts_new(const struct accounts_config *config, struct db *control,
 	struct events *events, struct err *err);
+/* Nobody may be in a call any more. NULL is fine. */
 void accounts_free(struct accounts *a);
 
 /* At the first start only (no account yet): makes the administrator `admin` with password, or

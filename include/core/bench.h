@@ -6,6 +6,9 @@
  *
  * A run of the idle workload that covers all drives of the host while no other run is active, and
  * whose meter gave enough readings, becomes the host's baseline idle_with_drives.
+ *
+ * Any thread. All functions but bench_active and bench_unable block on the store, none on a drive
+ * or on fio. What is given is copied where it is needed longer than the call.
  */
 #ifndef DRIVEWATT_CORE_BENCH_H
 #define DRIVEWATT_CORE_BENCH_H
@@ -21,19 +24,23 @@
 struct bench;
 struct privc;
 
+#define BENCH_MAX_RUNS 64
+
 struct bench_config {
-	unsigned max_runs; /* workers */
-	unsigned max_queued;
-	int64_t settle_ms;
+	unsigned max_runs;   /* at once, a worker each: 0 … BENCH_MAX_RUNS; 0: none is begun */
+	unsigned max_queued; /* more are RC_FULL */
+	int64_t settle_ms;   /* 0 …, between a state change and the load */
 	bool observe_only, allow_destructive, allow_in_use;
 	unsigned simulate_scale; /* of the simulated drives; 1 without */
-	const char *host_id;
+	const char *host_id;     /* copied */
 };
 
+/* All pointers are borrowed until bench_free; privc NULL: there is no helper. */
 struct bench *bench_new(const struct bench_config *config, struct db *control,
 	struct events *events, struct energy *energy, struct hosts *hosts, struct drives *drives,
 	struct power *power, struct privc *privc, struct timers *timers, struct err *err);
-/* Ends what runs: fio is stopped, the runs are marked interrupted, drives are let go. */
+/* Ends what runs: fio is stopped, the runs are marked interrupted, drives are let go. Waits for
+ * that. NULL is fine. */
 void bench_free(struct bench *b);
 /* Runs that an earlier life left open: their fio is ended, they become `interrupted`.
  * Before power_start, which brings back the drives that they had leased. */
@@ -50,7 +57,7 @@ enum rc must_check bench_cancel(
 /* RC_CONFLICT while it is not over. */
 enum rc must_check bench_delete(
 	struct bench *b, const struct actor *who, const char *id, struct err *err);
-/* The stored run with its live progress. */
+/* The stored run with its live progress; RC_NOT_FOUND. */
 enum rc must_check bench_get(struct bench *b, const char *id, struct run *out, struct err *err);
 /* Newest first, with live progress; `before` is an id or "", state -1 any, drive_id NULL any. The
  * visitor returns false to stop. */
@@ -59,6 +66,7 @@ enum rc must_check bench_list(struct bench *b, int state, const char *drive_id, 
 /* *out is the caller's to free; RC_NOT_FOUND when there is none (yet). */
 enum rc must_check bench_document(struct bench *b, const char *id, enum run_document which,
 	char **out, size_t *len, struct err *err);
+/* How many were begun and are not over. Never blocks. */
 unsigned bench_active(struct bench *b);
 /* Why no benchmark that loads drives can run, or NULL. */
 const char *bench_unable(struct bench *b);

@@ -32,22 +32,24 @@ struct timers;
 #define CORE_SIM_DIR "sim" /* below data_dir: the sockets of simulated drives */
 
 struct core_config {
-	const char *data_dir;
+	const char *data_dir; /* made with mode 0700 if need be */
 	bool observe_only;
 	bool allow_destructive;
 	bool allow_in_use;
-	int priv_socket;   /* taken over; -1: no helper (no local drives, no fio) */
-	unsigned simulate; /* drives to make up; 0 none */
-	const char *simulate_model;
+	int priv_socket;                 /* taken over; -1: no helper (no local drives, no fio) */
+	unsigned simulate;               /* drives to make up: 0 … SIM_MAX_DRIVES; 0 none */
+	const char *simulate_model;      /* NULL or "": the first */
 	const char *simulate_model_file; /* NULL: the built-in models */
-	unsigned simulate_scale;
-	const char *secret_key_file;
-	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
-	int64_t drive_timeout_ms; /* how long a request waits for a drive */
-	unsigned max_runs;        /* at once */
+	unsigned simulate_scale;         /* 0: the model's own */
+	const char *secret_key_file;     /* made if need be */
+	/* Ranges and defaults of what follows are those of the configuration's keys. */
+	int64_t rescan_ms, reconcile_ms, health_ms; /* periods; 0 never by itself */
+	int64_t meter_ms;                           /* period of BMC readings, over 0 */
+	int64_t drive_timeout_ms; /* how long a request waits for a drive, over 0 */
+	unsigned max_runs;        /* at once: 0 … BENCH_MAX_RUNS */
 	unsigned max_queued_runs;
-	int64_t settle_ms; /* between a state change and the load */
-	int64_t event_days, audit_days, run_days, sample_days;
+	int64_t settle_ms; /* between a state change and the load, 0 … */
+	int64_t event_days, audit_days, run_days, sample_days; /* 0: kept for ever */
 };
 
 struct core {
@@ -71,10 +73,12 @@ struct core {
 	struct retention *retention; /* once started */
 };
 
-/* Opens the stores and makes all parts; nothing runs on drives yet. */
+/* Opens the stores and makes all parts; nothing runs on drives yet. config is copied, its texts
+ * must live as long as core. NULL: nothing is left behind. */
 struct core *core_new(const struct core_config *config, struct err *err);
 /* Finds the drives, brings them to their effective states, marks interrupted runs, starts
- * polling. Returns before a slow drive has answered. */
+ * polling. Returns before a slow drive has answered; waits for the first scan, at most 30 s. Once,
+ * in the thread of core_new; when it fails only core_free may follow. */
 enum rc must_check core_start(struct core *core, struct err *err);
 /* Stops runs, drives and producers, flushes and closes; who still waits is answered. NULL is fine.
  * False when that takes longer than deadline_ms (-1: waits for ever): then something is stuck, what
@@ -82,7 +86,7 @@ enum rc must_check core_start(struct core *core, struct err *err);
  * survives a kill. From one thread, once; nobody may call into core any more. */
 bool must_check core_free(struct core *core, int64_t deadline_ms);
 
-/* How the stores fare; does not wait for a writer. Any thread. */
+/* How the stores fare; does not wait for a writer. Any thread, as the next one. */
 void core_store_status(struct core *core, struct db_status *control, struct db_status *samples);
 /* Whether both stores can be read now. Blocks on them. */
 bool core_stores_open(struct core *core, bool *control, bool *samples);

@@ -1,6 +1,10 @@
 /*
  * The registry of drives and the one way to ask a drive anything. A drive target is the seam
  * behind which stand the helper's lanes, the simulator, and plain files; it is asynchronous.
+ *
+ * Any thread, once started; what comes before drives_start and from drives_stop on: one thread.
+ * Nothing but drives_start, drives_settled, drives_stop, drives_drain and drives_set_labels (store)
+ * blocks for longer than a lock that is held for moments. What is given is copied.
  */
 #ifndef DRIVEWATT_CORE_DRIVE_H
 #define DRIVEWATT_CORE_DRIVE_H
@@ -25,7 +29,8 @@ struct drive_reply {
 	bool late;       /* after an RC_TIMEOUT for the same operation */
 	bool more;       /* with RC_TIMEOUT, from a target: fn is called once more, with late set */
 	int power_state; /* POWER_GET, POWER_SET: read back */
-	const struct drive_detail *detail; /* IDENTIFY; valid during the call */
+	const struct drive_detail *detail; /* IDENTIFY; drive_detail_bytes() of it; valid during
+					      the call */
 	const struct drive_health *health; /* SMART; likewise */
 };
 typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
@@ -59,14 +64,15 @@ struct drive_source {
 struct drives;
 
 struct drives_config {
-	int64_t timeout_ms; /* of one operation, as the waiters see it */
-	int64_t health_ms;  /* period of SMART readings, and of looking at uses and namespaces
-			       again; 0 never by itself */
-	int64_t rescan_ms;  /* period of scans; 0 never by itself */
-	const char *host_id;
+	int64_t timeout_ms;  /* of one operation, as the waiters see it; over 0 (5000) */
+	int64_t health_ms;   /* period of SMART readings, and of looking at uses and namespaces
+				again; 0 never by itself (60000) */
+	int64_t rescan_ms;   /* period of scans; 0 never by itself (30000) */
+	const char *host_id; /* copied */
 };
 
-/* jobs runs completions that touch the store. energy NULL: no samples. */
+/* jobs runs completions that touch the store. energy NULL: no samples. All pointers are borrowed
+ * until drives_free. */
 struct drives *drives_new(const struct drives_config *config, struct db *control,
 	struct events *events, struct energy *energy, struct timers *timers, struct pool *jobs,
 	struct err *err);
@@ -77,12 +83,13 @@ void drives_stop(struct drives *ds);
 void drives_drain(struct drives *ds);
 /* After drives_drain. NULL is fine. */
 void drives_free(struct drives *ds);
-/* At most 4, before drives_start. */
+/* At most 4, before drives_start. What source points to is borrowed until drives_drain. */
 enum rc must_check drives_add_source(
 	struct drives *ds, const struct drive_source *source, struct err *err);
 /* First scan and identification of all, then the periodic work. Returns when the first scan is
  * done; identifications go on. */
 enum rc must_check drives_start(struct drives *ds, struct err *err);
+/* Soon, in a job; left out when the jobs' queue is full. */
 void drives_rescan(struct drives *ds);
 /* Waits until every drive found so far has been identified or has failed, at most timeout_ms. */
 bool drives_settled(struct drives *ds, int64_t timeout_ms);
@@ -104,7 +111,7 @@ void drives_reason(struct drives *ds, char *out, size_t size);
  * read lock: the visitor must not call back. labels is JSON text or "". */
 void drives_each(struct drives *ds, const char *after,
 	bool (*visit)(void *arg, const struct drive *d, const char *labels), void *arg);
-/* RC_NOT_FOUND. labels (512 bytes) and detail may be NULL. Never blocks on a drive. */
+/* RC_NOT_FOUND. labels (512 bytes) and detail may be NULL. */
 enum rc must_check drives_get(struct drives *ds, const char *id, struct drive *out, char *labels,
 	struct drive_detail *detail, struct err *err);
 /* The table alone, without copying the detail; RC_UNAVAILABLE until the drive was identified. */
@@ -132,10 +139,12 @@ enum rc must_check drives_submit(struct drives *ds, const char *id, enum drive_v
 
 /* What core/power computed, for lists. */
 void drives_set_effective(struct drives *ds, const char *id, int effective_state, bool in_sync);
+/* labels: JSON object text, stored with its audit row. RC_NOT_FOUND, RC_INVALID (over 511 bytes),
+ * RC_PRECONDITION (if_version: model/version.h). Blocks on the store. */
 enum rc must_check drives_set_labels(struct drives *ds, const struct actor *who, const char *id,
 	const char *labels, uint32_t if_version, struct err *err);
 
-/* The local drives, through the helper. */
+/* The local drives, through the helper, which is borrowed. */
 struct privc;
 struct drive_source drive_local_source(struct privc *p);
 

@@ -1,6 +1,9 @@
 /*
  * Samples in, histories out. Producers know one function, energy_ingest; the engine knows no
  * producer. What producers should do faster for a while is said by demands.
+ *
+ * Any thread. energy_ingest, energy_demand, energy_period and energy_list never block for longer
+ * than a lock that is held for moments; all else may block on the store. What is given is copied.
  */
 #ifndef DRIVEWATT_CORE_ENERGY_H
 #define DRIVEWATT_CORE_ENERGY_H
@@ -14,44 +17,47 @@
 struct energy;
 
 struct energy_config {
-	unsigned max_series;    /* in memory */
-	unsigned queue_samples; /* taken in but not yet stored; more are dropped and counted */
-	int64_t flush_ms;
-	int64_t max_gap_ms; /* two samples further apart have no energy between them */
-};
+	unsigned max_series;    /* in memory (16384) */
+	unsigned queue_samples; /* taken in but not yet stored (65536); more are dropped, counted */
+	int64_t flush_ms;       /* how long samples wait to be stored together (2000) */
+	int64_t max_gap_ms;     /* two samples further apart have no energy between them (60000, or
+				   three periods of the meter) */
+};                              /* each over 0, else RC_INVALID */
 
+/* samples is borrowed until energy_free. */
 struct energy *energy_new(const struct energy_config *config, struct db *samples, struct err *err);
-/* Flushes first. NULL is fine. */
+/* Flushes first; nobody may be in a call any more. NULL is fine. */
 void energy_free(struct energy *e);
 
 /* Finds or makes a series; its id is valid until energy_free. Blocks on the store the first time.
- * RC_FULL at max_series. Any thread that may block. */
+ * RC_FULL at max_series. */
 enum rc must_check energy_series(struct energy *e, const struct series_key *key, const char *source,
 	int64_t *id, struct err *err);
-/* Takes samples in; returns how many were taken (the rest is dropped and counted). Never blocks.
- * Any thread. */
+/* Takes samples in; returns how many were taken (the rest is dropped and counted). */
 size_t energy_ingest(struct energy *e, const struct sample *s, size_t n);
 
-/* "From now until until_ms (wall), sample this host every period_ms": for a run. */
+/* "From now until until_ms (wall), sample this host every period_ms": for a run. RC_INVALID: period
+ * not over 0; RC_FULL: 256 demands are open. */
 enum rc must_check energy_demand(struct energy *e, const char *host_id, int64_t period_ms,
 	int64_t until_ms, struct err *err);
-/* What a producer should do: the shortest period demanded now, or fallback_ms. Never blocks. */
+/* What a producer should do: the shortest period demanded now, or fallback_ms. */
 int64_t energy_period(struct energy *e, const char *host_id, int64_t fallback_ms);
 
 /* The series of (host, object, quantity) that should be shown: measured before bmc before
- * derived, declared, estimated, simulated. RC_NOT_FOUND. */
+ * derived, declared, estimated, simulated. RC_NOT_FOUND. Both block on the store when they are the
+ * first to ask for the series' range. */
 enum rc must_check energy_find(struct energy *e, const char *host_id, const char *object,
 	enum quantity q, struct series *out, struct err *err);
 enum rc must_check energy_get(
 	struct energy *e, int64_t series_id, struct series *out, struct err *err);
-/* Each filter may be NULL, quantity -1; ids after `after`, ascending, at most limit. */
+/* Each filter may be NULL, quantity -1; ids after `after`, ascending, at most limit. The visitor
+ * must not call back. */
 enum rc must_check energy_list(struct energy *e, const char *host_id, const char *object,
 	int quantity, int64_t after, int limit, bool (*visit)(void *arg, const struct series *s),
 	void *arg, struct err *err);
 
 /* Samples with from_ms <= at_ms < to_ms in the order in which they were taken, which is by time but
- * for steps of the wall clock; those not yet stored included. The visitor returns false to stop.
- * Blocks on the store. */
+ * for steps of the wall clock; those not yet stored included. The visitor returns false to stop. */
 enum rc must_check energy_raw(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	bool (*visit)(void *arg, const struct sample *s), void *arg, struct err *err);
 

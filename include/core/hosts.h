@@ -1,5 +1,8 @@
 /*
  * Hosts, the readings of their BMCs, and their baselines. The local host is always there.
+ *
+ * Any thread. What changes something blocks on the store, the rest only on a lock that is held for
+ * moments; nothing blocks on a BMC. What is given is copied.
  */
 #ifndef DRIVEWATT_CORE_HOSTS_H
 #define DRIVEWATT_CORE_HOSTS_H
@@ -18,24 +21,28 @@ struct hosts;
 struct hosts_config {
 	const char *local_id;
 	const char *local_name;
-	int64_t meter_ms; /* period of BMC readings unless more is demanded */
-	uint8_t secret_key[SECRET_KEY_BYTES];
+	int64_t meter_ms; /* period of BMC readings unless more is demanded; over 0 (10000) */
+	uint8_t secret_key[SECRET_KEY_BYTES]; /* copied, wiped by hosts_free */
 };
 
+/* All pointers are borrowed until hosts_free. At most HOST_MAX hosts. */
 struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
 	struct events *events, struct energy *energy, struct httpc *httpc, struct timers *timers,
 	struct pool *jobs, struct err *err);
+/* Before httpc_free and energy_free: what is asked of BMCs is given up. NULL is fine. */
 void hosts_free(struct hosts *hs);
 /* Begins to poll. */
 enum rc must_check hosts_start(struct hosts *hs, struct err *err);
 
-/* "local" → this host's id; any other text unchanged. The result lives as long as hs. */
+/* "local" → this host's id, which lives as long as hs; any other text unchanged. */
 const char *hosts_resolve(struct hosts *hs, const char *id_or_alias);
 /* Version of the whole list, readings included: never comes again, also over restarts. */
 uint64_t hosts_version(struct hosts *hs);
-/* Visitors return false to stop and must not call back. password_sealed is never filled. */
+/* By id after `after` (NULL: all), ascending, under the lock: visitors must not call back. They
+ * return false to stop. password_sealed is never filled. */
 void hosts_each(struct hosts *hs, const char *after,
 	bool (*visit)(void *arg, const struct host *h, const struct host_power *p), void *arg);
+/* RC_NOT_FOUND. power may be NULL. */
 enum rc must_check hosts_get(struct hosts *hs, const char *id, struct host *out,
 	struct host_power *power, struct err *err);
 
@@ -61,7 +68,7 @@ enum rc must_check hosts_delete(struct hosts *hs, const struct actor *who, const
 /* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (what has no
  * value adds no sample), learns the resolution, notices when the BMC's energy counter begins anew
  * (p's energy_reset_ms is not looked at). One of the same at_mono_ns as the last brings more about
- * it and no sample of power. Any thread; does not block. */
+ * it and no sample of power. Does not block. */
 void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p);
 
 /* Baselines declared by a person, measured by a run of idleness, or simulated; all that are given
@@ -70,6 +77,7 @@ void hosts_reading(struct hosts *hs, const char *host_id, const struct host_powe
 enum rc must_check hosts_set_baselines(struct hosts *hs, const struct actor *who,
 	const char *host_id, const struct baseline *const wishes[BASELINE_KIND_COUNT_],
 	uint32_t if_version, struct host *out, struct err *err);
+/* One of them, whatever the version. */
 enum rc must_check hosts_set_baseline(struct hosts *hs, const struct actor *who,
 	const char *host_id, enum baseline_kind kind, const struct baseline *b, struct err *err);
 

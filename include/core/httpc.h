@@ -25,13 +25,15 @@ struct httpc_request {
 	bool allow_plaintext;           /* http:// allowed */
 	const char *ca_file;            /* NULL: the system's */
 	const char *fingerprint_sha256; /* BMC_TLS_PIN: of the certificate (DER), hex */
-	int64_t connect_ms, total_ms;
-	size_t max_bytes; /* of the answer's body; more is RC_TOO_LARGE */
+	int64_t connect_ms, total_ms;   /* each over 0, else RC_INVALID */
+	size_t max_bytes;               /* of the answer's body, over 0; more is RC_TOO_LARGE */
 };
 
 struct httpc_response {
 	enum rc rc; /* RC_OK whenever an HTTP answer came, whatever its status; RC_TIMEOUT,
-		       RC_UNAVAILABLE (connect, DNS), RC_FORBIDDEN (TLS verification) … */
+		       RC_UNAVAILABLE (connect, DNS), RC_FORBIDDEN (TLS verification),
+		       RC_TOO_LARGE, RC_CORRUPT (no whole HTTP answer), RC_CANCELLED
+		       (httpc_free), RC_INVALID, RC_NOMEM, RC_IO */
 	struct err err;
 	int status;
 	const char *body; /* NUL-terminated, valid during the callback */
@@ -43,18 +45,19 @@ struct httpc_response {
 	int retry_after_s;            /* 0: none was given */
 	int64_t done_mono_ns, done_wall_ms;
 };
-/* Runs in the client's thread: be quick, hand work on. */
+/* Runs in the client's thread: be quick, hand work on. r lives for the call. */
 typedef void httpc_fn(void *arg, const struct httpc_response *r);
 
 /* key names the peer (a BMC): its handle and connection are kept, and requests with the same
  * key run one at a time, in order. At most max_peers keys, queue_per_peer waiting each. */
 struct httpc *httpc_new(unsigned max_peers, unsigned queue_per_peer, struct err *err);
-/* Cancels what runs: their callbacks see RC_CANCELLED. NULL is fine. */
+/* Cancels what runs: their callbacks see RC_CANCELLED before it returns. NULL is fine. */
 void httpc_free(struct httpc *h);
-/* RC_FULL. On RC_OK fn is called exactly once. Redirects are not followed. Any thread. */
+/* RC_FULL. On RC_OK fn is called exactly once. Redirects are not followed. Any thread; never
+ * blocks. */
 enum rc must_check httpc_send(struct httpc *h, const char *key, const struct httpc_request *r,
 	httpc_fn *fn, void *arg, struct err *err);
-/* Drops the peer's handle when it is idle (settings changed, peer deleted). */
+/* Drops the peer's handle when it is idle (settings changed, peer deleted). Any thread. */
 void httpc_forget(struct httpc *h, const char *key);
 
 #endif

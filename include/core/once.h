@@ -1,7 +1,7 @@
 /*
  * Requests that make something at most once: what a client's Idempotency-Key made is kept for a
  * day under (account, method, path, key), with a digest of the body, in the transaction that made
- * it. The answer itself is not kept: asked again, the thing as it is now is shown.
+ * it. The answer itself is not kept: asked again, the thing as it is now is shown. Any thread.
  */
 #ifndef DRIVEWATT_CORE_ONCE_H
 #define DRIVEWATT_CORE_ONCE_H

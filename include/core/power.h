@@ -2,6 +2,9 @@
  * Power: claims, what is effective, and the one place that sets a drive. A claim is committed
  * before the drive is touched; the drive is read back; the reconciler repeats until observed and
  * effective agree, with back-off, and says when it cannot.
+ *
+ * Any thread. What changes claims blocks on the store, nothing on a drive; views never block for
+ * longer than a lock that is held for moments. What is given is copied.
  */
 #ifndef DRIVEWATT_CORE_POWER_H
 #define DRIVEWATT_CORE_POWER_H
@@ -13,14 +16,17 @@
 struct power;
 
 struct power_config {
-	bool observe_only;    /* refuses every change with RC_FORBIDDEN, sets no drive */
-	int64_t reconcile_ms; /* period of reading back */
-	int64_t backoff_max_ms;
+	bool observe_only;      /* refuses every change with RC_FORBIDDEN, sets no drive */
+	int64_t reconcile_ms;   /* period of reading back; 0 never by itself (10000) */
+	int64_t backoff_max_ms; /* longest pause between attempts, over 0 (300000) */
 };
 
+/* All pointers are borrowed until power_free. Watches drives: before drives_start. */
 struct power *power_new(const struct power_config *config, struct db *control,
 	struct events *events, struct drives *drives, struct timers *timers, struct pool *jobs,
 	struct err *err);
+/* After drives_drain. Who still waits hears RC_UNAVAILABLE in this thread; claims stay stored. NULL
+ * is fine. */
 void power_free(struct power *p);
 /* Loads the claims and begins to reconcile: before drives_start, so that no drive is missed. */
 enum rc must_check power_start(struct power *p, struct err *err);
@@ -39,12 +45,14 @@ struct power_outcome {
 	bool recorded;                  /* false: the store failed, power goes on from memory */
 	bool created;                   /* there was no desired before */
 };
+/* In a jobs thread, or in whichever has the answer when the jobs' queue is full; o lives for the
+ * call. */
 typedef void power_fn(void *arg, const struct power_outcome *o);
 
 /* Sets the drive's desired: checked against its table, claimed, set, read back. On RC_OK fn is
- * called exactly once in a jobs thread. if_version: model/version.h, of the desired alone.
- * RC_INVALID (field), RC_NOT_FOUND, RC_UNSUPPORTED (no power states), RC_FULL, RC_FORBIDDEN,
- * RC_PRECONDITION. May block on the store, never on the drive. */
+ * called exactly once. if_version: model/version.h, of the desired alone. RC_INVALID (field),
+ * RC_NOT_FOUND, RC_UNAVAILABLE (gone, or not identified yet), RC_UNSUPPORTED (no power states),
+ * RC_FULL, RC_FORBIDDEN, RC_PRECONDITION. */
 enum rc must_check power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
 	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
 	struct err *err);
@@ -57,7 +65,7 @@ enum rc must_check power_clear_desired(struct power *p, const struct actor *who,
 /* A run's lease: stored, expiring, above desired. fn when the drive has been set and read back. */
 enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id, int state,
 	int64_t expires_ms, power_fn *fn, void *arg, struct err *err);
-/* Ends the run's leases on all its drives and brings them back; returns at once. */
+/* Ends the run's leases on all its drives; brings them back without waiting for them. */
 void power_lease_end(struct power *p, const char *run_id);
 
 struct power_view {
@@ -69,13 +77,13 @@ struct power_view {
 	struct claim claims[POWER_MAX_CLAIMS];
 	struct power_effective effective;
 	bool in_sync;
-	bool recorded; /* false: the store lacks the last change of desired, for now */
+	bool recorded;             /* false: the store lacks the last change of desired, for now */
 	uint32_t config_version;   /* of the desired alone; VERSION_ABSENT without one */
 	uint64_t observed_version; /* of all else in here; never comes again */
 	int64_t limit_mw; /* in force: the max power of the effective state when a limit or cap
 			     chose it; NONE */
 };
-/* RC_NOT_FOUND. Never blocks. */
+/* RC_NOT_FOUND. */
 enum rc must_check power_view_get(
 	struct power *p, const char *drive_id, struct power_view *out, struct err *err);
 /* The drive's desired; RC_NOT_FOUND (field "" ) when the drive is known but has none. */

@@ -1,6 +1,11 @@
 /*
  * The client's end of the privileged helper: sends typed requests, matches answers by sequence
- * number. Callbacks run in its reader thread and must be quick (hand work to a pool).
+ * number. Callbacks run in its reader thread and must be quick (hand work to a pool); what they
+ * get lives for the call.
+ *
+ * Any thread but privc_free, which ends the reader and must not run in a callback. Requests are
+ * copied; they block at most while the socket's buffer is full. RC_FULL at PRIVC_MAX_PENDING,
+ * RC_UNAVAILABLE when the helper is gone: then no callback comes.
  */
 #ifndef DRIVEWATT_CORE_PRIVC_H
 #define DRIVEWATT_CORE_PRIVC_H
@@ -14,7 +19,8 @@ struct privc;
 /* Takes the socket over. lost is called once, when the helper is gone; every pending request has
  * been answered with RC_UNAVAILABLE by then. */
 struct privc *privc_new(int sock, void (*lost)(void *arg), void *arg, struct err *err);
-/* Closes the socket, which ends the helper and all its fios. NULL is fine. */
+/* Closes the socket, which ends the helper and all its fios; what is pending is answered with
+ * RC_UNAVAILABLE before. NULL is fine. */
 void privc_free(struct privc *p);
 
 /* Whether the helper is gone for good. */
@@ -35,9 +41,11 @@ enum rc must_check privc_drive_op(struct privc *p, const struct priv_drive_op *o
 enum rc must_check privc_run_start(struct privc *p, const struct priv_run_start *r,
 	void (*started)(void *arg, const struct priv_run_started *s, int dir_fd),
 	void (*exited)(void *arg, const struct priv_run_exited *x), void *arg, struct err *err);
+/* SIGTERM, with kill SIGKILL, to the run's fio; exited tells that it ended. */
 enum rc must_check privc_run_stop(struct privc *p, const char *run_id, bool kill, struct err *err);
+/* Has the run's directory removed. */
 void privc_run_forget(struct privc *p, const char *run_id);
-/* Waits for the answer: at start-up only. */
+/* Ends a fio of an earlier life. Waits for the answer: at start-up only, not in a callback. */
 enum rc must_check privc_reap(
 	struct privc *p, int64_t pid, uint64_t start_ticks, bool *was_alive, struct err *err);
 

@@ -15,7 +15,7 @@ struct hosts;
 struct sim;
 
 struct sim_config {
-	unsigned drives;
+	unsigned drives;         /* 1 … SIM_MAX_DRIVES */
 	const char *model;       /* name of a built-in model, "" the first */
 	const char *model_file;  /* JSON file with one model, instead; NULL */
 	unsigned scale;          /* 0: the model's own */
@@ -24,10 +24,13 @@ struct sim_config {
 };
 
 /* Serves at once, all drives in power state 0. hosts NULL: no meter and no baselines; energy NULL:
- * no demands. A baseline of the local host that is not a simulated one stays. */
+ * no demands. A baseline of the local host that is not a simulated one stays. config is copied, the
+ * rest borrowed until sim_free. */
 struct sim *sim_new(const struct sim_config *config, struct energy *energy, struct hosts *hosts,
 	struct timers *timers, struct err *err);
+/* Commands that wait are answered with RC_UNAVAILABLE, clients are cut off. NULL is fine. */
 void sim_free(struct sim *s);
+/* Valid until sim_free. */
 struct drive_source sim_source(struct sim *s);
 /* Real bytes × scale = simulated bytes; real times ÷ scale = simulated times. */
 unsigned sim_scale(const struct sim *s);

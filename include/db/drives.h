@@ -21,8 +21,6 @@ enum rc must_check db_drive_get(
 /* Writes labels and config_version; RC_NOT_FOUND. */
 enum rc must_check db_drive_set_labels(struct db_conn *c, const char *id, const char *labels,
 	uint32_t config_version, struct err *err);
-enum rc must_check db_drive_each(struct db_conn *c,
-	bool (*visit)(void *arg, const struct drive_record *d), void *arg, struct err *err);
 /* Those last seen before then, but for those with labels or claims. */
 enum rc must_check db_drive_prune(
 	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
@@ -30,9 +28,6 @@ enum rc must_check db_drive_prune(
 /* One claim a (drive, kind, owner): a second put replaces the wish, keeping id and created_ms,
  * which are written back into *claim. */
 enum rc must_check db_claim_put(struct db_conn *c, struct claim *claim, struct err *err);
-/* RC_NOT_FOUND when there was none. */
-enum rc must_check db_claim_delete(struct db_conn *c, const char *drive_id, enum claim_kind kind,
-	const char *owner, struct err *err);
 /* owner NULL: of any owner. Not an error when none; *removed may be NULL. */
 enum rc must_check db_claim_delete_kind(struct db_conn *c, const char *drive_id,
 	enum claim_kind kind, const char *owner, int *removed, struct err *err);

@@ -1,7 +1,8 @@
 /*
  * A request and its answer as handlers see them. A handler runs on a worker thread; it may block
  * on the store, never on a drive, a BMC or fio: for those it starts the asynchronous operation,
- * returns HTTP_PENDING, and is continued when the operation calls http_resume().
+ * returns HTTP_PENDING, and is continued when the operation calls http_resume(). Between the two
+ * nobody touches request or response; all functions here but http_resume are the handler's own.
  */
 #ifndef DRIVEWATT_HTTP_REQUEST_H
 #define DRIVEWATT_HTTP_REQUEST_H
@@ -18,29 +19,28 @@ struct http_request;
 
 enum http_next { HTTP_DONE, HTTP_PENDING };
 
-#define HTTP_MAX_HEADERS 12
-
 struct http_stream;
 
 struct http_response {
 	int status;               /* 0: 200 with a body, 204 without */
 	const char *content_type; /* static text; NULL: application/json */
-	struct buf body;          /* its max was set by the route */
-	const char *asset;        /* static bytes instead of body; never freed */
+	struct buf body;          /* its max was set by the route; freed by the server */
+	const char *asset;        /* static bytes, never freed; given, they go instead of body */
 	size_t asset_len;
 	char etag[64];              /* with quotes; "" none */
 	char location[256];         /* "" none */
-	char allow[64];             /* "" none */
+	char allow[64];             /* the server's own: of 405 and OPTIONS */
 	int retry_after_s;          /* 0 none */
 	bool replayed;              /* made by an earlier request of the same Idempotency-Key */
 	bool no_store;              /* secrets inside */
-	struct http_stream *stream; /* an event stream instead of body; taken over */
+	struct http_stream *stream; /* taken over; given, it goes instead of both */
 };
 
 /* ctx is the tree's. */
 typedef enum http_next http_handler(struct http_request *q, struct http_response *r, void *ctx);
 
-/* All borrowed from the request, valid until it is answered. */
+/* All borrowed from the request, valid until it is answered: what outlives that must be copied, an
+ * actor for an operation that goes on too. */
 const char *http_method(const struct http_request *q);
 /* As it was sent, percent-encoded, without the query. */
 const char *http_path(const struct http_request *q);
@@ -56,7 +56,8 @@ const struct actor *http_actor(const struct http_request *q);
 /* Whether Accept prefers this media type over JSON. */
 bool http_accepts(const struct http_request *q, const char *media_type);
 
-/* The request's own memory, for continuations: freed by free_fn when the request ends. */
+/* The request's own memory, for continuations: freed by free_fn when the request ends, or when
+ * another takes its place. free_fn NULL: borrowed. */
 void http_set_user(struct http_request *q, void *user, void (*free_fn)(void *user));
 void *http_user(const struct http_request *q);
 

@@ -1,6 +1,7 @@
 /*
  * Routes are tables: method, pattern, who may, limits, handler, in one greppable line. A tree is
- * a table with its own way of rendering errors.
+ * a table with its own way of rendering errors. Tables and trees are read by all threads of the
+ * server and do not change once it was started.
  */
 #ifndef DRIVEWATT_HTTP_ROUTE_H
 #define DRIVEWATT_HTTP_ROUTE_H
@@ -31,7 +32,7 @@ struct http_route {
 	const char *types;
 	/* GET only: a version of everything the answer shows, cheap and non-blocking. Where it is
 	 * given, the body is cached by (target, variant) and served from the HTTP loop while the
-	 * version stands. */
+	 * version stands. On the loop and on workers at once. */
 	uint64_t (*version)(void *ctx, const struct http_request *q);
 };
 

@@ -1,5 +1,6 @@
 /*
- * The HTTP server: listeners, connections, workers, authentication, caching, streams.
+ * The HTTP server: listeners, connections, workers, authentication, caching, streams. It is made,
+ * started, stopped and freed by one thread; http_server_url and http_server_ready are for any.
  */
 #ifndef DRIVEWATT_HTTP_SERVER_H
 #define DRIVEWATT_HTTP_SERVER_H
@@ -22,16 +23,18 @@ struct http_config {
 	const char *tls_cert_pem, *tls_key_pem; /* contents, NULL: plain */
 	const char *tls_priorities; /* of GnuTLS; NULL: TLS 1.2 and 1.3 with forward secrecy */
 	bool allow_plaintext_beyond_loopback;
-	unsigned loop_threads;
-	unsigned workers;         /* 8 */
-	unsigned queue;           /* 256, then 503 with Retry-After */
-	unsigned max_connections; /* 1024 */
-	unsigned max_per_address; /* 0: no limit of its own */
-	unsigned idle_timeout_s;  /* of a connection; twice that is the most a request may take to
-				     come */
-	size_t header_bytes;      /* memory of a connection for headers */
-	unsigned max_streams;
-	unsigned cache_bytes_max; /* of all cached bodies; one takes at most an eighth */
+	/* In brackets what the configuration's keys give when they are not set. */
+	unsigned loop_threads;    /* 1 … 16 (2) */
+	unsigned workers;         /* 1 … 64 (8) */
+	unsigned queue;           /* requests waiting for a worker, over 0 (256): then 503 with
+				     Retry-After */
+	unsigned max_connections; /* of all listeners, over 0 (1024) */
+	unsigned max_per_address; /* 0: no limit of its own (0) */
+	unsigned idle_timeout_s;  /* of a connection, over 0 (60); twice that is the most a request
+				     may take to come */
+	size_t header_bytes;      /* of a connection, 1024 … (16384); more is 431 or 413 */
+	unsigned max_streams;     /* of all channels, 0 … (128); then 503 */
+	unsigned cache_bytes_max; /* 0 … (8 MiB), of all cached bodies; one takes up to an eighth */
 	bool gzip;
 	bool public_metrics;
 	bool require_if_match; /* 428 for a change of what is there without If-Match */
@@ -40,13 +43,15 @@ struct http_config {
 /* accounts and the texts of config are borrowed. Nothing listens yet. */
 struct http_server *http_server_new(
 	const struct http_config *config, struct accounts *accounts, struct err *err);
-/* Trees are tried in order of adding, by prefix; borrowed. */
+/* Trees are tried in order of adding, by prefix; routes and ctx are borrowed. RC_FULL at
+ * HTTP_MAX_TREES; before http_server_start. */
 enum rc must_check http_server_add_tree(
 	struct http_server *s, const struct http_tree *tree, struct err *err);
 /* Opens the listeners. RC_FORBIDDEN: plain HTTP beyond loopback. */
 enum rc must_check http_server_start(struct http_server *s, struct err *err);
 /* "http://127.0.0.1:8484" of the n-th listener with its real port; NULL past the end. */
 const char *http_server_url(struct http_server *s, unsigned n);
+/* From the end of http_server_start to the begin of http_server_stop. */
 bool http_server_ready(struct http_server *s);
 /* Refuses new connections, closes streams, lets requests end; at most deadline_ms. A request
  * that still waits for http_resume() then is answered 503; resuming it later is harmless. */

@@ -1,6 +1,7 @@
 /*
  * Event streams (text/event-stream). A channel renders every message once into a bounded ring;
  * each reader is a cursor on it. A reader that falls off the ring's end is dropped and counted.
+ * Any thread; nothing blocks for longer than a lock that is held for moments.
  */
 #ifndef DRIVEWATT_HTTP_STREAM_H
 #define DRIVEWATT_HTTP_STREAM_H
@@ -15,7 +16,8 @@
 
 struct http_channel;
 
-/* ring: messages kept for slow readers. heartbeat_ms: a comment line when nothing else came. */
+/* ring: messages kept for slow readers, over 0, each of at most 64 KiB. max_readers: more are
+ * RC_FULL. heartbeat_ms, over 0: a comment line when nothing else came for that long. */
 struct http_channel *http_channel_new(
 	unsigned ring, unsigned max_readers, int64_t heartbeat_ms, struct err *err);
 /* After the server that sends its streams has stopped. NULL is fine. */
@@ -29,6 +31,7 @@ void http_channel_publish(struct http_channel *c, const char *text, size_t len);
 struct http_stream *http_stream_new(struct http_channel *c, struct err *err);
 enum rc must_check http_stream_replay(
 	struct http_stream *s, const char *text, size_t len, int64_t skip_to_id, struct err *err);
+/* For one that no response has taken over. NULL is fine. */
 void http_stream_free(struct http_stream *s);
 /* As http_channel_publish with the event's id, compared with skip_to_id. */
 void http_channel_publish_id(struct http_channel *c, int64_t id, const char *text, size_t len);

@@ -103,8 +103,9 @@ struct drive_detail {
 	uint16_t vendor_id;
 	bool volatile_write_cache;
 	bool apst_supported;
-	int64_t warning_c, critical_c; /* WCTEMP, CCTEMP in whole °C; NONE */
-	int64_t tmt_min_c, tmt_max_c;  /* range of thermal management temperatures; NONE */
+	/* Thresholds, in whole °C as the drive has them (readings are in _mc); NONE. */
+	int64_t warning_c, critical_c; /* WCTEMP, CCTEMP */
+	int64_t tmt_min_c, tmt_max_c;  /* range of thermal management temperatures */
 	uint32_t scale;                /* simulator: real bytes served × scale = simulated bytes;
 					  1 otherwise */
 	struct power_table power;
@@ -112,6 +113,8 @@ struct drive_detail {
 	bool namespaces_cut; /* there are more than DRIVE_MAX_NAMESPACES */
 	struct drive_namespace namespaces[DRIVE_MAX_NAMESPACES];
 };
+/* Bytes up to the end of the last namespace that is there: all that a copy needs. */
+size_t drive_detail_bytes(const struct drive_detail *d);
 
 /* SMART / Health Information log, NVM Express Base 2.0, log identifier 02h. NONE where the drive
  * reports nothing. 128-bit counters saturate at INT64_MAX. */

@@ -37,7 +37,7 @@ bool baseline_source_from_name(const char *name, enum baseline_source *out);
 struct baseline {
 	bool known;
 	uint8_t source; /* enum baseline_source */
-	int64_t w_mw;
+	int64_t power_mw;
 	int64_t uncertainty_mw; /* k = 2; NONE unknown (declared without one) */
 	int64_t at_ms;
 };
@@ -73,7 +73,12 @@ struct host_power {
 	uint8_t quality;  /* enum quality */
 	int64_t at_ms;    /* wall time of the reading; NONE never read */
 	int64_t at_mono_ns;
-	int64_t resolution_mw;     /* NONE until 8 distinct readings were seen */
+	/* The smallest step of the meter: learnt once 8 distinct readings were seen, until then as
+	 * the meter declares it of itself, else NONE. */
+	int64_t resolution_mw;
+	bool resolution_declared; /* not learnt yet */
+	int64_t step_mw; /* the resolution, or no less than it; NONE while all are the same */
+	int64_t lag_ms;  /* time constant with which it follows; NONE when unknown */
 	uint64_t observed_version; /* never comes again: clock_first_version() */
 	/* --- */
 	int64_t limit_mw;                   /* NONE: no cap */

@@ -87,7 +87,7 @@ struct claim {
 
 /* What shall be in force, and by whose wish. */
 struct power_effective {
-	int8_t state;       /* -1: nobody wishes anything: leave the drive alone */
+	int state;          /* -1: nobody wishes anything: leave the drive alone */
 	int64_t limit_mw;   /* the most restrictive cap, or the winning limit; NONE */
 	int8_t holder;      /* index of the winning setting among the claims given, -1 none */
 	bool capped;        /* a cap changed what the setting chose */

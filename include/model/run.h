@@ -56,31 +56,14 @@ struct run {
 	struct run_spec spec;
 };
 
-/* Latency histogram as fio's json+ gives it, merged over jobs; ns bins ascending. */
+/* Of a latency histogram. Microseconds as doubles, as in run_power. */
 struct run_latency {
 	int64_t count;
 	double mean_us, p50_us, p95_us, p99_us, p99_9_us, max_us; /* NaN when count is 0 */
 };
 
-struct run_direction {
-	double iops, bytes_per_s; /* over the shared window */
-	int64_t bytes, ios;
-	struct run_latency latency;
-};
-
-struct run_drive_result {
-	char drive_id[DRIVE_ID_SIZE];
-	struct run_direction read, write;
-	int64_t runtime_ms;
-	int32_t fio_error; /* errno of the job, 0 good */
-};
-
-/* A figure with its honesty: NaN w means unknown, then reason says why. */
-struct run_figure {
-	double v;
-	char reason[96];
-};
-
+/* Watts as doubles, NaN unknown: an exception to milliwatts and NONE, since these are statistics of
+ * readings, with fractions of a milliwatt, that go through further arithmetic. */
 struct run_power {
 	double system_mean_w, system_min_w, system_max_w; /* NaN unknown */
 	uint32_t samples;                                 /* fresh readings inside the window */

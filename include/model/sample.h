@@ -6,10 +6,10 @@
 
 #include "model/quality.h"
 
-/* X(enum suffix, wire name, unit): value × 1000 is stored, so W becomes mW. */
+/* X(enum suffix, wire name, unit): value × 1000 is stored, so W becomes mW and J mJ. */
 #define QUANTITIES(X) \
 	X(POWER, "power", "W") \
-	X(ENERGY_COUNTER, "energy_counter", "kWh") \
+	X(ENERGY_COUNTER, "energy_counter", "J") \
 	X(TEMPERATURE, "temperature", "Cel") \
 	X(POWER_STATE, "power_state", "1") \
 	X(READ_RATE, "read_rate", "By/s") \

@@ -8,6 +8,15 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
+
+/* The first version of what may have been there before under its name: the time in seconds, but
+ * above the highest that was deleted in this life. */
+static inline uint32_t version_first(uint32_t deleted) {
+	const uint32_t now = (uint32_t)(clock_wall_ms() / 1000);
+	return now > deleted ? now : deleted + 1;
+}
+
 /* As if_version of a change, RC_PRECONDITION when it does not hold: */
 #define VERSION_ANY UINT32_C(0)   /* whatever there is */
 #define VERSION_ABSENT UINT32_MAX /* nothing is there yet */

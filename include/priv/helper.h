@@ -19,17 +19,18 @@ struct priv_config {
 	bool observe_only;          /* no POWER_SET, no runs */
 	bool no_devices;            /* --simulate: enumerate nothing, touch no device */
 	const char *const *targets; /* plain block devices and files, absolute canonical paths */
-	unsigned target_count;
-	const char *sim_dir;  /* where the simulator's sockets are, absolute; NULL none */
-	const char *fio_path; /* absolute */
-	unsigned max_lanes;   /* threads at once, one a busy controller */
-	int64_t command_ms;   /* a lane's deadline; the command itself goes on */
+	unsigned target_count;      /* at most PRIV_MAX_TARGETS */
+	const char *sim_dir;        /* where the simulator's sockets are, absolute; NULL none */
+	const char *fio_path;       /* absolute */
+	unsigned max_lanes;         /* threads at once, one a busy controller: 1 … (256) */
+	int64_t command_ms; /* a lane's deadline, over 0 (4000); the command itself goes on */
 };
 
 /*
  * Runs the helper on its end of the socket pair until the peer is gone; returns the exit status.
  * To be called in a freshly forked, single-threaded process. Enters a network namespace of its
- * own when it may, keeps only the capabilities it needs, ends every fio before it returns.
+ * own when it may, keeps only the capabilities it needs, ends every fio before it returns. Takes
+ * sock over; what config points to must live as long as that.
  */
 int priv_helper_main(int sock, const struct priv_config *config);
 

@@ -4,6 +4,7 @@
  * has, as the same binary lays it out. What arrives is checked by priv_message_check() before a
  * field is read: length, ranges, terminated strings. Nothing here has a path that the network
  * process made up: devices go by kernel name *and* serial, run directories are the helper's own.
+ * Any thread; priv_receive by one at a time for a socket.
  */
 #ifndef DRIVEWATT_PRIV_PROTOCOL_H
 #define DRIVEWATT_PRIV_PROTOCOL_H

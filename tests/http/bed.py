@@ -38,7 +38,8 @@ class Bed:
     @property
     def prefix(self):
         """In front of a command line: runs it in the bed, under the same process id."""
-        return ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", "--"]
+        # In a chroot, the namespace's own root is not ours.
+        return ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", f"--root=/proc/{self.pid}/root", "--"]
 
     def run(self, *command, check=True):
         """Runs a program in the bed; its output."""

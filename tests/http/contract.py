@@ -72,6 +72,8 @@ def check(response):
         assert response.status_code >= 400, f"{path}: {status} is not described"
         described = op["responses"]["default"]
     described = resolve(described)
+    for name, header in described.get("headers", {}).items():
+        assert name in response.headers or not resolve(header).get("required"), f"{path}: no {name}"
     content = described.get("content")
     if content is None:
         assert response.content == b"", f"{path}: {status} has a body"

@@ -20,9 +20,10 @@ import requests
 from bed import Bed
 from service import Service, wait_until
 
-WAIT_S = 20
+WAIT_S = 60
 FINAL = ("completed", "failed", "cancelled", "interrupted")
 HELPER_GONE = "helper is gone"
+LIGHT = {"pattern": "randread", "block_bytes": 65536, "iodepth": 1, "rate_bytes_per_s": 10**8}
 QUICK = ("--settle", "50ms", "--reconcile", "300ms", "--rescan", "300ms", "--drive-timeout", "2s")
 
 
@@ -88,6 +89,7 @@ class Load:
         self.over = threading.Event()
         self.running = threading.Event()  # some run has been seen running
         self.degraded = False  # the helper is being killed
+        self.unreachable = False  # and its drives have been given up
         self.doomed = False
         self.failures = []
         jobs = [self.change_power, self.change_labels, self.change_tokens, self.change_hosts, self.run, self.run, self.read]
@@ -119,25 +121,26 @@ class Load:
             self.failures.append(f"{job.__name__}: {e!r}")
 
     def change(self, fact, to, call):
-        """Asks; what is not answered stays open. True when acknowledged."""
+        """Asks; what is not answered, or by a failure, stays open. The status."""
         fact.ask(to)
         r = call()
         if r.status_code < 300 and (not r.content or r.json().get("recorded", True)):
             fact.acknowledge()
-            return True
-        if r.status_code < 500:
+        elif r.status_code < 500:
             fact.refuse()
-        return False
+        return r.status_code
 
     def change_power(self, client, rng, _):
+        unreachable = self.unreachable
         drive = rng.choice(self.drives)
         path = f"/drives/{drive}/power/desired"
         fact = self.book.desired[drive]
         if fact.value is not None and rng.random() < 0.3:
-            self.change(fact, None, lambda: client("DELETE", path))
+            status = self.change(fact, None, lambda: client("DELETE", path))
         else:
             state = rng.randrange(3)
-            self.change(fact, state, lambda: client("PUT", path, {"state": state}))
+            status = self.change(fact, state, lambda: client("PUT", path, {"state": state}))
+        assert status in (404, 503) or not unreachable, f"{path}: {status} without a helper"
 
     def change_labels(self, client, rng, _):
         drive = rng.choice(self.drives)
@@ -174,7 +177,7 @@ class Load:
         """One run after another, on a drive that the other such thread does not use."""
         drive = self.drives[number % 2]
         idle = rng.random() < 0.2
-        body = {"drives": [drive], "workload": "idle" if idle else "rand-read-4k", "runtime_s": 1 if idle else 60}
+        body = {"drives": [drive], "workload": "idle" if idle else LIGHT, "runtime_s": 1 if idle else 60}
         if rng.random() < 0.7:
             body["power_state"] = rng.randrange(3)
         r = client("POST", "/benchmarks", body)
@@ -303,9 +306,12 @@ class House:
                 load.degraded = True
                 kill(helper)
             if victim == "helper":
-                self.check_degraded()
+                self.check_degraded(load)
             load.doomed = True
-            self.service.kill()
+            if victim == "helper" and rng.random() < 0.5:
+                self.service.stop()  # in order, also without one
+            else:
+                self.service.kill()
 
     def kill_at_start(self, delay_s):
         env = {**os.environ, **self.service.env, "DRIVEWATT_ADMIN_PASSWORD": self.service.password}
@@ -321,21 +327,21 @@ class House:
 
     # -- without a helper ----------------------------------------------------------------------------
 
-    def check_degraded(self):
+    def check_degraded(self, load):
         """The daemon goes on and says what it cannot do."""
         s = self.service
         wait_until(lambda: self.metric("drivewatt_helper_lost_total") == 1, WAIT_S, "the loss is counted")
         wait_until(lambda: HELPER_GONE in (s.json("/api/v1/system")["benchmarks_reason"] or ""), WAIT_S, "the reason")
         drive = sorted(self.book.desired)[-1]
-        r = s.post("/api/v1/benchmarks", {"drives": [drive], "workload": "rand-read-4k", "runtime_s": 1})
+        r = s.post("/api/v1/benchmarks", {"drives": [drive], "workload": LIGHT, "runtime_s": 1})
         assert r.status_code == 503 and HELPER_GONE in r.text, r.text
         assert s.get("/readyz").status_code == 200
         wait_until(lambda: not self.fio(), WAIT_S, "the end of every fio")
         if self.bed:
             wait_until(lambda: HELPER_GONE in (s.json("/api/v1/system")["drives_reason"] or ""), WAIT_S, "the reason")
             wait_until(lambda: all(d["state"] == "failed" for d in s.drives()), WAIT_S, "drives out of reach")
-            r = s.get(f"/api/v1/drives/{drive}/power")
-            assert r.status_code == 200, r.text
+            load.unreachable = True
+            assert s.get(f"/api/v1/drives/{drive}/power").status_code == 200
         else:
             assert s.json("/api/v1/system")["drives_reason"] is None
 

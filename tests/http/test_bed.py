@@ -21,7 +21,7 @@ def service(bed):
     service = Service(
         "--allow-destructive",
         "--allow-in-use",
-        *("--command-timeout", "500ms", "--drive-timeout", "1s", "--settle", "50ms"),
+        *("--command-timeout", "1500ms", "--drive-timeout", "2s", "--settle", "50ms"),
         *("--rescan", "300ms", "--reconcile", "300ms", "--health", "300ms"),
         prefix=bed.prefix,
         env=bed.environment,
@@ -239,9 +239,10 @@ def mounted(service, bed):
 
 
 def test_a_mount_shows_by_itself(mounted):
-    wait_until(lambda: mounted.now()["in_use"], what="the mount is seen")
-    (namespace,) = mounted.now()["namespaces"]
-    assert "nvme2n1 mounted on /dev/shm/drivewatt-bed-mount" in [use["detail"] for use in namespace["used_by"]]
+    mount = "nvme2n1 mounted on /dev/shm/drivewatt-bed-mount"
+    uses = lambda: [use["detail"] for n in mounted.now()["namespaces"] for use in n["used_by"]]  # noqa: E731
+    wait_until(lambda: mount in uses(), what="the mount is seen")
+    assert mounted.now()["in_use"]
 
 
 def test_a_mounted_drive_is_not_written_to(mounted):

@@ -1,5 +1,6 @@
 """The protocol: methods, media types, bodies, conditions, encodings, connections."""
 
+import contextlib
 import gzip
 import json
 import resource
@@ -19,9 +20,11 @@ SHAPE = b'{"pattern": "read"}'
 
 @pytest.fixture(scope="module")
 def service():
-    service = Service("--simulate", "4", "--max-connections", "1200").start()
+    # Drives are read once: tags change by requests alone.
+    still = ("--health", "10m", "--reconcile", "10m", "--rescan", "0")
+    service = Service("--simulate", "4", "--max-connections", "1200", *still).start()
     assert service.post("/api/v1/tokens", {"name": "t"}).status_code == 201
-    wait_until(lambda: service.get(service.drives()[0]["href"] + "/health").status_code == 200)
+    wait_until(lambda: all(d["temperature_c"] is not None for d in service.drives()))
     yield service
     service.close()
 
@@ -73,6 +76,15 @@ def test_head_is_get_without_the_body(service, path):
     assert head.headers["content-type"] == got.headers["content-type"]
     if path not in ("/metrics", "/api/v1/system", "/api/v1/hosts/local/power") and got.status == 200:
         assert head.headers["content-length"] == got.headers["content-length"]
+
+
+def test_head_of_a_stream_begins_none(service, connection):
+    connection.request("HEAD", "/api/v1/events", headers={"Accept": "text/event-stream"})
+    r = connection.response("HEAD")
+    assert r.status == 200 and r.headers["content-type"] == "text/event-stream"
+    connection.request("GET", "/healthz")
+    assert connection.response().status == 200
+    assert "drivewatt_http_streams 0\n" in service.get("/metrics").text
 
 
 @pytest.mark.parametrize("path", sorted({r[1] for r in routes()}))
@@ -512,3 +524,12 @@ def test_a_trickle_is_cut_off(start):
         except OSError:
             pass
         assert time.monotonic() - began < 30, "a byte now and then held the connection"
+
+
+def test_a_low_soft_limit_of_descriptors_limits_no_connections(start):
+    service = start("--simulate", "1", prefix=("prlimit", "--nofile=128:4096"))
+    with contextlib.ExitStack() as held:
+        for _ in range(200):
+            c = held.enter_context(Connection(service.url))
+            c.request("GET", "/healthz")
+            assert c.response().status == 200

@@ -18,7 +18,7 @@ from bed import Bed
 from raw import Connection
 from service import BINARY, PASSWORD, Service, problem, wait_until
 
-STOP_WITHIN_S = 20
+STOP_WITHIN_S = 25
 
 
 def once(*flags, env=None, timeout=30):
@@ -348,9 +348,13 @@ def authority():
     return trustme.CA()
 
 
+@pytest.fixture(scope="module")
+def certificate(authority):
+    return authority.issue_cert("127.0.0.1", "localhost")
+
+
 @pytest.fixture
-def tls_flags(authority, tmp_path):
-    certificate = authority.issue_cert("127.0.0.1", "localhost")
+def tls_flags(certificate, tmp_path):
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     cert.write_bytes(b"".join(blob.bytes() for blob in certificate.cert_chain_pems))
     certificate.private_key_pem.write_to_path(str(key))
@@ -454,7 +458,8 @@ def test_nothing_is_simulated_unasked(start):
     service = start()
     system = service.json("/api/v1/system")
     assert system["simulated"] is False and system["simulated_scale"] is None
-    wait_until(lambda: service.json("/api/v1/drives")["drives_reason"] or service.drives())
+    listed = service.json("/api/v1/drives")
+    assert listed["items"] or listed["drives_reason"], "an empty list without a reason"
     assert not any(d["simulated"] for d in service.drives())
     power = service.json("/api/v1/hosts/local/power")
     assert power["power_w"] is None and power["reason"] and not power["simulated"]
@@ -558,7 +563,8 @@ def test_stop_while_a_run_a_stream_and_connections_are_open(start):
 
 def test_stop_while_a_drive_does_not_answer():
     bed = Bed(1)
-    service = Service("--drive-timeout", "60s", "--command-timeout", "60s", prefix=bed.prefix, env=bed.environment)
+    flags = ("--drive-timeout", "60s", "--command-timeout", "60s", "--drain", "2s")
+    service = Service(*flags, prefix=bed.prefix, env=bed.environment)
     try:
         service.start()
         drive = wait_until(service.drives)[0]

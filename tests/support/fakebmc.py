@@ -14,6 +14,7 @@ one looks first). "expire 403" ends all that are open, and answers 403 to their 
 """
 import argparse
 import base64
+import functools
 import hashlib
 import http.server
 import json
@@ -39,6 +40,13 @@ OLD_SESSIONS = "/redfish/v1/Sessions"
 def load_service(vendor):
     with open(os.path.join(SERVICES, vendor + ".json"), encoding="utf-8") as f:
         return json.load(f)
+
+
+@functools.lru_cache
+def certify(name):
+    """An authority and its certificate for the name: RSA keys take long to make."""
+    ca = trustme.CA()
+    return ca, ca.issue_cert(name)
 
 
 def link(uri):
@@ -117,8 +125,7 @@ class FakeBmc:
         self.url = f"{'http' if plain else 'https'}://127.0.0.1:{self.port}"
 
     def _certify(self, name):
-        ca = trustme.CA()
-        certificate = ca.issue_cert(name)
+        ca, certificate = certify(name)
         ca.cert_pem.write_to_path(self.ca_file)
         der = ssl.PEM_cert_to_DER_cert(certificate.cert_chain_pems[0].bytes().decode())
         self.fingerprint_sha256 = hashlib.sha256(der).hexdigest()

@@ -70,7 +70,7 @@ class Daemon(Server):
     def __init__(self, data_dir, drives, *flags):
         command = [
             os.environ["DRIVEWATTD"], "--listen", "127.0.0.1:0", "--data-dir", data_dir,
-            "--simulate", str(drives), "--log-level", "warning", *flags,
+            "--simulate", str(drives), "--log-level", "error", *flags,
         ]
         env = {**os.environ, "DRIVEWATT_ADMIN_PASSWORD": PASSWORD}
         began = time.perf_counter()

@@ -228,7 +228,9 @@ enum rc hosts_get(struct hosts *hs unused_arg, const char *id unused_arg, struct
 	struct host_power *power, struct err *err unused_arg) {
 	*out = (struct host){.local = true};
 	memcpy(out->baselines, world.baselines, sizeof(out->baselines));
-	*power = (struct host_power){.resolution_mw = world.resolution_mw};
+	*power = (struct host_power){.resolution_mw = world.resolution_mw,
+		.step_mw = world.resolution_mw,
+		.lag_ms = NONE};
 	return RC_OK;
 }
 

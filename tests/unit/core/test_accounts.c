@@ -327,6 +327,20 @@ static void an_update_without_a_change_changes_nothing(void **state) {
 	assert_int_equal(out.config_version, a.config_version + 1);
 }
 
+static void an_account_is_deleted_as_it_was_seen(void **state) {
+	struct fixture *f = *state;
+	struct account a;
+	struct err err;
+	create(f, "second", ROLE_OPERATOR, &a);
+	const uint32_t other = a.config_version + 1;
+	assert_int_equal(
+		accounts_delete(f->accounts, &f->admin, a.id, other, &err), RC_PRECONDITION);
+	assert_int_equal(
+		accounts_delete(f->accounts, &f->admin, a.id, a.config_version, &err), RC_OK);
+	assert_int_equal(accounts_delete(f->accounts, &f->admin, a.id, a.config_version, &err),
+		RC_NOT_FOUND);
+}
+
 static void others_may_change_their_own_password_alone(void **state) {
 	struct fixture *f = *state;
 	struct account a, out;
@@ -448,6 +462,7 @@ int main(void) {
 		TEST(bad_fields_are_named),
 		TEST(the_last_administrator_stays),
 		TEST(an_update_without_a_change_changes_nothing),
+		TEST(an_account_is_deleted_as_it_was_seen),
 		TEST(others_may_change_their_own_password_alone),
 		TEST(a_disabled_account_does_not_get_in),
 		TEST(a_token_is_its_account_with_less),

@@ -23,7 +23,7 @@ static int setup(void **state unused_arg) {
 	add_drive("driveC", DRIVE_NVME);
 	world.baselines[BASELINE_IDLE_WITH_DRIVES] = (struct baseline){.known = true,
 		.source = BASELINE_DECLARED,
-		.w_mw = 594000,
+		.power_mw = 594000,
 		.uncertainty_mw = NONE,
 		.at_ms = 1};
 	return 0;
@@ -572,7 +572,7 @@ static void an_idle_run_of_all_drives_measures_the_baseline(void **state unused_
 	assert_int_equal(world.baselines_set, 1);
 	const struct baseline *b = &world.baselines[BASELINE_IDLE_WITH_DRIVES];
 	assert_int_equal(b->source, BASELINE_MEASURED);
-	assert_int_equal(b->w_mw, 600000);
+	assert_int_equal(b->power_mw, 600000);
 	assert_true(near((double)b->uncertainty_mw, 2 * 33000 / sqrt(12), 1));
 	json_t *doc = document(r.id, RUN_DOCUMENT_RESULT);
 	assert_true(figure(doc, "total/read/iops") == 0);

@@ -72,7 +72,7 @@ static void drives_must_exist_and_answer(void **state unused_arg) {
 	s = spec("one", "one");
 	expect(&s, RC_INVALID, "/drives/1");
 	s = spec("one", "none");
-	expect(&s, RC_NOT_FOUND, "/drives/1");
+	expect(&s, RC_INVALID, "/drives/1");
 	s = spec("one", "sim");
 	expect(&s, RC_INVALID, "/drives");
 	world.drives[1].state = DRIVE_UNRESPONSIVE;
@@ -219,6 +219,15 @@ static void without_a_helper_there_is_only_idling(void **state unused_arg) {
 	expect(&s, RC_OK, "");
 }
 
+static void too_many_workers_are_refused(void **state unused_arg) {
+	struct bench_config config = permissive;
+	struct err err;
+	config.max_runs = BENCH_MAX_RUNS + 1;
+	assert_null(bench_new(
+		&config, world.store->db, world.events, NULL, NULL, NULL, NULL, NULL, NULL, &err));
+	assert_int_equal(err.rc, RC_INVALID);
+}
+
 static void the_queue_has_an_end(void **state unused_arg) {
 	struct run_spec s = spec("one", NULL);
 	for (unsigned i = 0; i < permissive.max_queued; i++)
@@ -289,6 +298,9 @@ static void own_workloads_change_only_as_found(void **state unused_arg) {
 	assert_int_equal(got.config_version, first + 1);
 	assert_int_equal(drop("mine", first + 1), RC_OK);
 	assert_int_equal(drop("mine", first + 1), RC_PRECONDITION);
+	/* Within the same second, perhaps. */
+	assert_int_equal(put(&w, VERSION_ABSENT, &created), RC_OK);
+	assert_true(w.config_version > first + 1);
 }
 
 #define TEST(fn) cmocka_unit_test_setup_teardown(fn, setup, teardown)
@@ -304,6 +316,7 @@ int main(void) {
 		TEST(reading_what_is_in_use_wants_the_servers_permission),
 		TEST(an_observer_runs_nothing),
 		TEST(without_a_helper_there_is_only_idling),
+		TEST(too_many_workers_are_refused),
 		TEST(the_queue_has_an_end),
 		TEST(a_failing_store_queues_nothing),
 		TEST(own_workloads_stand_beside_the_catalogue),

@@ -545,6 +545,15 @@ static void health_is_read_by_itself_and_becomes_samples(void **state) {
 	assert_int_equal(energy_find(f->energy, HOST, id, QUANTITY_POWER, &s, &err), RC_OK);
 }
 
+static void assert_labels(struct fixture *f, const char *id, const char *labels, uint32_t version) {
+	char seen[512];
+	struct drive d;
+	struct err err;
+	assert_int_equal(drives_get(f->drives, id, &d, seen, NULL, &err), RC_OK);
+	assert_string_equal(seen, labels);
+	assert_int_equal(d.config_version, version);
+}
+
 /* With an own period of readings. */
 static void start_reading(struct fixture *f, int64_t health_ms) {
 	const struct drives_config config = {
@@ -665,8 +674,8 @@ static void a_first_scan_that_could_not_be_noted_is_told_of_later(void **state) 
 
 static void labels_stay_and_know_their_version(void **state) {
 	struct fixture *f = *state;
-	char id[DRIVE_ID_SIZE], labels[512];
-	struct drive d;
+	const struct drives_config config = {.timeout_ms = LONG_MS, .host_id = HOST};
+	char id[DRIVE_ID_SIZE];
 	struct err err;
 	fake_drive_add(f->fake, "S1");
 	start(f, LONG_MS);
@@ -683,12 +692,14 @@ static void labels_stay_and_know_their_version(void **state) {
 	assert_int_equal(get(f, id).config_version, version + 1);
 	stop(f);
 	f->fake = fake_drives_new();
-	fake_drive_add(f->fake, "S1");
-	start(f, LONG_MS);
+	fake_drive_hang(f->fake, fake_drive_add(f->fake, "S1"), true);
+	open_drives(f, &config);
+	assert_int_equal(drives_start(f->drives, &err), RC_OK);
+	/* Before the drive has answered anything. */
+	assert_labels(f, id, "{\"rack\":\"7\"}", version + 1);
+	fake_drive_hang(f->fake, 0, false);
 	wait_for_news(f, DRIVE_NEWS_IDENTIFIED, 2);
-	assert_int_equal(drives_get(f->drives, id, &d, labels, NULL, &err), RC_OK);
-	assert_string_equal(labels, "{\"rack\":\"7\"}");
-	assert_int_equal(d.config_version, version + 1);
+	assert_labels(f, id, "{\"rack\":\"7\"}", version + 1);
 }
 
 struct walk {

@@ -368,8 +368,10 @@ static void lists_ascend(void **state) {
 
 static void baselines_are_kept(void **state) {
 	struct fixture *f = *state;
-	struct baseline b = {
-		.known = true, .source = BASELINE_DECLARED, .w_mw = 120000, .uncertainty_mw = NONE};
+	struct baseline b = {.known = true,
+		.source = BASELINE_DECLARED,
+		.power_mw = 120000,
+		.uncertainty_mw = NONE};
 	b.at_ms = 1000;
 	assert_int_equal(
 		hosts_set_baseline(f->hosts, &admin, LOCAL, BASELINE_IDLE_WITH_DRIVES, &b, NULL),
@@ -384,9 +386,9 @@ static void baselines_are_kept(void **state) {
 	reopen(f);
 	struct host h = must_get(f, LOCAL, NULL);
 	assert_true(h.baselines[BASELINE_IDLE_WITH_DRIVES].known);
-	assert_int_equal(h.baselines[BASELINE_IDLE_WITH_DRIVES].w_mw, 120000);
+	assert_int_equal(h.baselines[BASELINE_IDLE_WITH_DRIVES].power_mw, 120000);
 	assert_false(h.baselines[BASELINE_NO_DRIVES].known);
-	b.w_mw = -1;
+	b.power_mw = -1;
 	struct err err;
 	assert_int_equal(hosts_set_baseline(f->hosts, &admin, LOCAL, BASELINE_NO_DRIVES, &b, &err),
 		RC_INVALID);
@@ -401,17 +403,19 @@ static void baselines_are_kept(void **state) {
 
 static void baselines_change_together(void **state) {
 	struct fixture *f = *state;
-	const struct baseline idle = {
-		.known = true, .source = BASELINE_DECLARED, .w_mw = 120000, .uncertainty_mw = NONE};
+	const struct baseline idle = {.known = true,
+		.source = BASELINE_DECLARED,
+		.power_mw = 120000,
+		.uncertainty_mw = NONE};
 	struct baseline bare = idle;
 	const struct baseline *both[BASELINE_KIND_COUNT_] = {
 		[BASELINE_IDLE_WITH_DRIVES] = &idle, [BASELINE_NO_DRIVES] = &bare};
 	const struct baseline *one[BASELINE_KIND_COUNT_] = {[BASELINE_NO_DRIVES] = &bare};
 	struct host h;
-	bare.w_mw = -1;
+	bare.power_mw = -1;
 	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, both, VERSION_ANY, &h, NULL),
 		RC_INVALID);
-	bare.w_mw = 100000;
+	bare.power_mw = 100000;
 	assert_int_equal(
 		hosts_set_baselines(f->hosts, &admin, LOCAL, both, 7, &h, NULL), RC_PRECONDITION);
 	/* A store that fails half-way leaves nothing of it. */
@@ -425,7 +429,7 @@ static void baselines_change_together(void **state) {
 	}
 	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, both, 1, &h, NULL), RC_OK);
 	assert_int_equal(h.config_version, 2);
-	assert_int_equal(h.baselines[BASELINE_NO_DRIVES].w_mw, 100000);
+	assert_int_equal(h.baselines[BASELINE_NO_DRIVES].power_mw, 100000);
 	assert_int_equal(host_events(f), 1);
 	bare.known = false;
 	assert_int_equal(hosts_set_baselines(f->hosts, &admin, LOCAL, one, 2, NULL, NULL), RC_OK);

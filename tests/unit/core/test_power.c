@@ -375,7 +375,10 @@ static void versions_guard_the_claims(void **state) {
 	struct err err;
 	start(f, &(struct options){0});
 	assert_int_equal(power_desired_get(f->power, f->id, &claim, &version, &err), RC_NOT_FOUND);
+	assert_int_equal(view(f).config_version, VERSION_ABSENT);
+	assert_int_equal(try_set(f, &w, 7, &err), RC_PRECONDITION);
 	set(f, 1);
+	assert_int_equal(try_set(f, &w, VERSION_ABSENT, &err), RC_PRECONDITION);
 	assert_int_equal(power_desired_get(f->power, f->id, &claim, &version, &err), RC_OK);
 	assert_int_equal(claim.wish.state, 1);
 	assert_int_equal(try_set(f, &w, version + 1, &err), RC_PRECONDITION);
@@ -516,9 +519,11 @@ static void what_was_not_recorded_is_recorded_later(void **state) {
 	wait_for_observed(f, 0);
 	db_fail_nth(f->control->db, 1, RC_NO_SPACE);
 	assert_false(set(f, 2).recorded);
+	const uint64_t version = view(f).observed_version;
 	db_fail_nth(f->control->db, 0, RC_OK);
 	assert_true(eventually(is_stored, f));
 	assert_true(eventually(is_recorded, f));
+	assert_true(view(f).observed_version > version);
 }
 
 static void who_waits_at_the_end_hears_of_it(void **state) {

@@ -42,6 +42,20 @@ static void waits_for_eight_distinct(void **state unused_arg) {
 	assert_int_equal(resolution_learn(&r, 330000), 33000);
 }
 
+static void the_smallest_difference_is_known_at_once(void **state unused_arg) {
+	struct resolution r;
+	resolution_init(&r);
+	resolution_learn(&r, 330000);
+	resolution_learn(&r, 330000);
+	assert_int_equal(r.difference_mw, NONE);
+	resolution_learn(&r, 429000);
+	assert_int_equal(r.difference_mw, 99000);
+	resolution_learn(&r, 363000);
+	assert_int_equal(r.difference_mw, 33000);
+	resolution_learn(&r, 264000);
+	assert_int_equal(r.difference_mw, 33000);
+}
+
 static void goes_on_learning(void **state unused_arg) {
 	struct resolution r;
 	resolution_init(&r);
@@ -60,6 +74,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_the_step),
 		cmocka_unit_test(waits_for_eight_distinct),
+		cmocka_unit_test(the_smallest_difference_is_known_at_once),
 		cmocka_unit_test(goes_on_learning),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

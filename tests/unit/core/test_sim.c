@@ -217,8 +217,8 @@ static void both_baselines_are_set_once(void **state) {
 	struct fixture *f = *state;
 	sim_free(begin(f));
 	const struct baseline *b = f->hosts.host.baselines;
-	assert_int_equal(b[BASELINE_NO_DRIVES].w_mw, 462000);
-	assert_int_equal(b[BASELINE_IDLE_WITH_DRIVES].w_mw, 594000);
+	assert_int_equal(b[BASELINE_NO_DRIVES].power_mw, 462000);
+	assert_int_equal(b[BASELINE_IDLE_WITH_DRIVES].power_mw, 594000);
 	for (int k = 0; k < BASELINE_KIND_COUNT_; k++) {
 		assert_true(b[k].known);
 		assert_int_equal(b[k].source, BASELINE_SIMULATED);
@@ -228,15 +228,15 @@ static void both_baselines_are_set_once(void **state) {
 	assert_int_equal(f->hosts.set_count, 2);
 	f->config.drives = 12;
 	sim_free(begin(f));
-	assert_int_equal(b[BASELINE_IDLE_WITH_DRIVES].w_mw, 528000);
+	assert_int_equal(b[BASELINE_IDLE_WITH_DRIVES].power_mw, 528000);
 }
 
 static void a_measured_baseline_stays(void **state) {
 	struct fixture *f = *state;
 	struct baseline *b = &f->hosts.host.baselines[BASELINE_IDLE_WITH_DRIVES];
-	*b = (struct baseline){.known = true, .source = BASELINE_MEASURED, .w_mw = 600000};
+	*b = (struct baseline){.known = true, .source = BASELINE_MEASURED, .power_mw = 600000};
 	sim_free(begin(f));
-	assert_int_equal(b->w_mw, 600000);
+	assert_int_equal(b->power_mw, 600000);
 	assert_int_equal(b->source, BASELINE_MEASURED);
 	assert_int_equal(f->hosts.set_count, 1);
 }

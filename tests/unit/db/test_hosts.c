@@ -94,7 +94,7 @@ static void a_second_put_replaces_all_but_the_baselines(void **state) {
 	struct db_conn *c = conn(state);
 	const struct baseline b = {.known = true,
 		.source = BASELINE_DECLARED,
-		.w_mw = 462000,
+		.power_mw = 462000,
 		.uncertainty_mw = NONE,
 		.at_ms = 5};
 	struct host bare = {.id = "h1", .name = "new", .config_version = 4};
@@ -119,7 +119,7 @@ static void baselines_are_kept_by_kind(void **state) {
 	struct db_conn *c = conn(state);
 	struct baseline measured = {.known = true,
 		.source = BASELINE_MEASURED,
-		.w_mw = 594000,
+		.power_mw = 594000,
 		.uncertainty_mw = 16500,
 		.at_ms = 1234};
 	const struct baseline none = {.known = false};
@@ -130,17 +130,17 @@ static void baselines_are_kept_by_kind(void **state) {
 	const struct baseline *b = &all.at[0].baselines[BASELINE_IDLE_WITH_DRIVES];
 	assert_true(b->known);
 	assert_int_equal(b->source, BASELINE_MEASURED);
-	assert_int_equal(b->w_mw, 594000);
+	assert_int_equal(b->power_mw, 594000);
 	assert_int_equal(b->uncertainty_mw, 16500);
 	assert_int_equal(b->at_ms, 1234);
 	assert_false(all.at[0].baselines[BASELINE_NO_DRIVES].known);
 
-	measured.w_mw = 600000;
+	measured.power_mw = 600000;
 	measured.uncertainty_mw = NONE;
 	assert_int_equal(
 		db_baseline_put(c, "h1", BASELINE_IDLE_WITH_DRIVES, &measured, NULL), RC_OK);
 	all = list_hosts(c);
-	assert_int_equal(all.at[0].baselines[BASELINE_IDLE_WITH_DRIVES].w_mw, 600000);
+	assert_int_equal(all.at[0].baselines[BASELINE_IDLE_WITH_DRIVES].power_mw, 600000);
 	assert_int_equal(all.at[0].baselines[BASELINE_IDLE_WITH_DRIVES].uncertainty_mw, NONE);
 
 	assert_int_equal(db_baseline_put(c, "h1", BASELINE_IDLE_WITH_DRIVES, &none, NULL), RC_OK);
@@ -152,7 +152,7 @@ static void baselines_are_kept_by_kind(void **state) {
 
 static void hosts_go_with_their_baselines(void **state) {
 	struct db_conn *c = conn(state);
-	const struct baseline b = {.known = true, .w_mw = 1};
+	const struct baseline b = {.known = true, .power_mw = 1};
 	assert_int_equal(db_host_put(c, &rack7, NULL, NULL), RC_OK);
 	assert_int_equal(db_baseline_put(c, "h1", BASELINE_NO_DRIVES, &b, NULL), RC_OK);
 	assert_int_equal(db_host_delete(c, "h1", NULL), RC_OK);

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <cmocka.h>
@@ -163,6 +164,19 @@ static void stop_ends_streams(void **state) {
 	raw_close(&c);
 }
 
+static void a_replay_is_whole_or_refused(void **state) {
+	(void)state;
+	struct err err;
+	char *text = malloc(HTTP_REPLAY_MAX_BYTES + 1);
+	memset(text, 'x', HTTP_REPLAY_MAX_BYTES + 1);
+	struct http_stream *s = http_stream_new(live.channel, &err);
+	assert_int_equal(
+		http_stream_replay(s, text, HTTP_REPLAY_MAX_BYTES + 1, 1, &err), RC_TOO_LARGE);
+	assert_int_equal(http_stream_replay(s, text, HTTP_REPLAY_MAX_BYTES, 1, &err), RC_OK);
+	http_stream_free(s);
+	free(text);
+}
+
 static void *publish_many(void *arg) {
 	(void)arg;
 	for (int i = 0; i < 500; i++)
@@ -189,6 +203,7 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(events_arrive, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replay_comes_first_and_once, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_replay_is_whole_or_refused, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(silence_has_heartbeats, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			stream_outlives_the_idle_timeout, set_up, tear_down),

@@ -14,12 +14,12 @@
 #include "model/sample.h"
 
 /* One table's ends: its names as the wire has them, and what is past them. */
-#define CHECK_NAMES(fn, type, ...)                                                                 \
-	do {                                                                                       \
-		const char *const want[] = {__VA_ARGS__};                                          \
-		for (unsigned i = 0; i < array_len(want); i++)                                     \
-			assert_string_equal(fn((type)i), want[i]);                                 \
-		assert_string_equal(fn((type)array_len(want)), "unknown");                         \
+#define CHECK_NAMES(fn, type, ...) \
+	do { \
+		const char *const want[] = {__VA_ARGS__}; \
+		for (unsigned i = 0; i < array_len(want); i++) \
+			assert_string_equal(fn((type)i), want[i]); \
+		assert_string_equal(fn((type)array_len(want)), "unknown"); \
 	} while (0)
 
 static void names_are_those_of_the_wire(void **state) {
@@ -38,7 +38,7 @@ static void names_are_those_of_the_wire(void **state) {
 		baseline_source_name, enum baseline_source, "measured", "declared", "simulated");
 	CHECK_NAMES(claim_kind_name, enum claim_kind, "desired", "lease", "policy", "budget",
 		"emergency");
-	CHECK_NAMES(quantity_unit, enum quantity, "W", "kWh", "Cel", "1", "By/s", "By/s");
+	CHECK_NAMES(quantity_unit, enum quantity, "W", "J", "Cel", "1", "By/s", "By/s");
 	CHECK_NAMES(use_kind_name, enum use_kind, "mount", "holder", "swap", "partition",
 		"signature", "open", "run", "zoned", "shared", "unknown");
 	assert_string_equal(event_type_name(EVENT_RUN_STATE), "benchmark.state_changed");

@@ -57,6 +57,7 @@ static void random_jobs_share_the_region(void **state) {
 		"[global]\n"
 		"thread=1\n"
 		"group_reporting=0\n"
+		"random_generator=tausworthe64\n"
 		"rw=randread\n"
 		"bs=4096\n"
 		"iodepth=32\n"
