@@ -1,6 +1,7 @@
 #include "core/httpc.h"
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -21,8 +22,8 @@
 
 /* One request and its answer so far. */
 struct transfer {
-	struct transfer *next;                                     /* in the peer's queue */
-	char *method, *url, *username, *password, *body, *ca_file; /* owned */
+	struct transfer *next;                                             /* in the peer's queue */
+	char *method, *url, *username, *password, *token, *body, *ca_file; /* owned */
 	enum bmc_tls tls;
 	bool allow_plaintext;
 	uint8_t pin[SHA256_BYTES];
@@ -63,12 +64,17 @@ static char *copy(const char *s, bool *failed) {
 	return c;
 }
 
+static void wipe(char *secret) {
+	if (secret)
+		secret_wipe(secret, strlen(secret));
+	free(secret);
+}
+
 static void transfer_free(struct transfer *t) {
 	if (!t)
 		return;
-	if (t->password)
-		secret_wipe(t->password, strlen(t->password));
-	free(t->password);
+	wipe(t->password);
+	wipe(t->token);
 	free(t->username);
 	free(t->method);
 	free(t->url);
@@ -95,11 +101,19 @@ static bool take_pin(const char *hex, uint8_t out[SHA256_BYTES]) {
 	return hex && !hex[2 * SHA256_BYTES];
 }
 
+static bool is_header_value(const char *s) {
+	while (*s > ' ' && *s <= '~')
+		s++;
+	return !*s;
+}
+
 static enum rc check(const struct httpc_request *r, struct err *err) {
 	bool https = strncmp(r->url, "https://", 8) == 0;
 	bool http = strncmp(r->url, "http://", 7) == 0;
 	if (!https && !(http && r->allow_plaintext))
 		return err_set(err, RC_INVALID, "the URL must begin with https://");
+	if (r->token && !is_header_value(r->token))
+		return err_set(err, RC_INVALID, "the token is no header's value");
 	if (r->connect_ms <= 0 || r->total_ms <= 0 || !r->max_bytes)
 		return err_set(err, RC_INVALID, "a request needs its time-outs and size limit");
 	return RC_OK;
@@ -117,6 +131,7 @@ static struct transfer *transfer_new(
 			.url = copy(r->url, &failed),
 			.username = copy(r->username, &failed),
 			.password = copy(r->password, &failed),
+			.token = copy(r->token, &failed),
 			.body = copy(r->body, &failed),
 			.ca_file = copy(r->ca_file, &failed),
 			.tls = r->tls,
@@ -197,23 +212,36 @@ static void set_method(CURL *easy, const struct transfer *t) {
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, t->method);
 }
 
-static bool make_headers(struct peer *p) {
+static bool add_header(struct peer *p, const char *header) {
+	struct curl_slist *longer = curl_slist_append(p->headers, header);
+	if (longer)
+		p->headers = longer;
+	return longer;
+}
+
+static bool make_headers(struct peer *p, const char *token) {
 	static const char *const headers[] = {
 		"Accept: application/json", "OData-Version: 4.0", "Content-Type: application/json"};
+	char auth[HTTPC_TOKEN_SIZE + sizeof("X-Auth-Token: ")];
+	curl_slist_free_all(p->headers);
+	p->headers = NULL;
 	for (size_t i = 0; i < array_len(headers); i++) {
-		struct curl_slist *longer = curl_slist_append(p->headers, headers[i]);
-		if (!longer)
+		if (!add_header(p, headers[i]))
 			return false;
-		p->headers = longer;
 	}
-	return true;
+	if (!token)
+		return true;
+	snprintf(auth, sizeof(auth), "X-Auth-Token: %s", token);
+	bool added = add_header(p, auth);
+	secret_wipe(auth, sizeof(auth));
+	return added;
 }
 
 static bool prepare(struct peer *p) {
 	const struct transfer *t = p->running;
 	if (!p->easy)
 		p->easy = curl_easy_init();
-	if (!p->easy || (!p->headers && !make_headers(p)))
+	if (!p->easy || !make_headers(p, t->token))
 		return false;
 	curl_easy_reset(p->easy);
 	curl_easy_setopt(p->easy, CURLOPT_URL, t->url);
@@ -285,13 +313,17 @@ static void take_header(CURL *easy, const char *name, char *out, size_t size) {
 
 static void take_answer(CURL *easy, const struct transfer *t, struct httpc_response *r) {
 	long status = 0;
+	curl_off_t retry_after_s = 0;
 	curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(easy, CURLINFO_RETRY_AFTER, &retry_after_s);
 	r->status = (int)status;
 	r->body = buf_str(&t->answer);
 	r->length = t->answer.len;
 	take_header(easy, "Content-Type", r->content_type, sizeof(r->content_type));
 	take_header(easy, "Location", r->location, sizeof(r->location));
 	take_header(easy, "ETag", r->etag, sizeof(r->etag));
+	take_header(easy, "X-Auth-Token", r->token, sizeof(r->token));
+	r->retry_after_s = (int)(retry_after_s < INT_MAX ? retry_after_s : INT_MAX);
 }
 
 static void answer(struct transfer *t, struct httpc_response *r) {

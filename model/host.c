@@ -44,3 +44,21 @@ const char *baseline_source_name(enum baseline_source s) {
 bool baseline_source_from_name(const char *name, enum baseline_source *out) {
 	return names_find(source_names, array_len(source_names), name, out);
 }
+
+void host_power_init(struct host_power *p) {
+	*p = (struct host_power){
+		.power_mw = NONE,
+		.quality = QUALITY_BMC,
+		.at_ms = NONE,
+		.resolution_mw = NONE,
+		.step_mw = NONE,
+		.lag_ms = NONE,
+		.limit_mw = NONE,
+		.limit_min_mw = NONE,
+		.limit_max_mw = NONE,
+		.energy_counter_mj = NONE,
+		.energy_since_ms = NONE,
+		.energy_reset_ms = NONE,
+		.inlet_mc = NONE,
+	};
+}

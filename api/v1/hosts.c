@@ -279,6 +279,18 @@ static double kwh(int64_t mj) {
 	return (double)mj / 3.6e9;
 }
 
+static void render_supply(struct jsonw *w, const struct host_supply *s) {
+	jsonw_object(w, NULL);
+	jsonw_str(w, "name", s->name);
+	render_text_or_null(w, "state", s->state);
+	render_text_or_null(w, "redundancy", s->redundancy);
+	jsonw_milli(w, "input_w", s->input_mw);
+	jsonw_milli(w, "output_w", s->output_mw);
+	jsonw_milli(w, "capacity_w", s->capacity_mw);
+	jsonw_milli(w, "efficiency_pct", s->efficiency_mpct);
+	jsonw_object_end(w);
+}
+
 static const char *resolution_source(const struct host_power *p) {
 	if (p->resolution_mw == NONE)
 		return NULL;
@@ -299,12 +311,19 @@ static void render_host_power(struct jsonw *w, const struct host *h, const struc
 	jsonw_milli(w, "resolution_w", p->resolution_mw);
 	jsonw_str(w, "resolution_source", resolution_source(p));
 	jsonw_milli(w, "limit_w", p->limit_mw);
+	jsonw_milli(w, "limit_min_w", p->limit_min_mw);
+	jsonw_milli(w, "limit_max_w", p->limit_max_mw);
+	jsonw_milli(w, "inlet_c", p->inlet_mc);
 	jsonw_array(w, "supplies");
+	for (unsigned i = 0; i < p->supply_count; i++)
+		render_supply(w, &p->supplies[i]);
 	jsonw_array_end(w);
 	if (p->energy_counter_mj == NONE)
 		jsonw_null(w, "energy_counter_kwh");
 	else
 		jsonw_double(w, "energy_counter_kwh", kwh(p->energy_counter_mj));
+	jsonw_time(w, "energy_counter_since", p->energy_since_ms);
+	jsonw_time(w, "energy_counter_reset_at", p->energy_reset_ms);
 	jsonw_bool(w, "simulated", read && p->quality == QUALITY_SIMULATED);
 	jsonw_object_end(w);
 }

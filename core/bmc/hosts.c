@@ -33,17 +33,13 @@ struct host_entry *hosts_find(struct hosts *hs, const char *id) {
 }
 
 static void never_read(struct host_entry *e) {
-	e->power = (struct host_power){.power_mw = NONE,
-		.at_ms = NONE,
-		.limit_mw = NONE,
-		.energy_counter_mj = NONE,
-		.resolution_mw = NONE,
-		.step_mw = NONE,
-		.lag_ms = NONE,
-		.observed_version = e->power.observed_version + 1};
+	uint64_t observed_version = e->power.observed_version + 1;
+	host_power_init(&e->power);
+	e->power.observed_version = observed_version;
 	str_copy(e->power.reason, sizeof(e->power.reason),
 		e->host.bmc.present ? "not_read_yet" : "no_meter");
 	resolution_init(&e->resolution);
+	e->counter_mj = e->counter_fed_ns = e->inlet_fed_ns = NONE;
 }
 
 static struct host_entry *entry_new(struct hosts *hs, const char *id) {
@@ -285,111 +281,4 @@ enum rc hosts_get(struct hosts *hs, const char *id, struct host *out, struct hos
 		show(e, out, power);
 	pthread_mutex_unlock(&hs->lock);
 	return e ? RC_OK : err_set(err, RC_NOT_FOUND, "no such host");
-}
-
-/* --- readings --- */
-
-/* Makes a series, which waits for the store, and then feeds its first sample. */
-struct first_sample {
-	struct hosts *hs;
-	struct series_key key;
-	char source[sizeof(((struct host_power *)0)->source)];
-	struct sample sample;
-};
-
-static void remember_series(struct hosts *hs, const struct series_key *key, int64_t id) {
-	pthread_mutex_lock(&hs->lock);
-	struct host_entry *e = hosts_find(hs, key->host_id);
-	if (e)
-		e->series[key->quality] = id;
-	pthread_mutex_unlock(&hs->lock);
-}
-
-static void job_ends(struct hosts *hs) {
-	pthread_mutex_lock(&hs->lock);
-	if (!--hs->jobs_open)
-		pthread_cond_broadcast(&hs->jobs_done);
-	pthread_mutex_unlock(&hs->lock);
-}
-
-static void feed_first(void *arg) {
-	struct first_sample *f = arg;
-	struct err err = {0};
-	if (energy_series(f->hs->energy, &f->key, f->source, &f->sample.series_id, &err)) {
-		log_err(LOG_LEVEL_WARNING, "hosts", "no history of this host's power", &err);
-	} else {
-		remember_series(f->hs, &f->key, f->sample.series_id);
-		energy_ingest(f->hs->energy, &f->sample, 1);
-	}
-	job_ends(f->hs);
-	free(f);
-}
-
-static struct sample sample_of(const struct host_power *p, int64_t series_id) {
-	return (struct sample){
-		.series_id = series_id,
-		.at_ms = p->at_ms,
-		.at_mono_ns = p->at_mono_ns,
-		.value_milli = p->power_mw,
-	};
-}
-
-static void feed_new_series(struct hosts *hs, const char *host_id, const struct host_power *p) {
-	struct first_sample *f = calloc(1, sizeof(*f));
-	if (!f)
-		return;
-	f->hs = hs;
-	f->key = (struct series_key){
-		.object = "host", .quantity = QUANTITY_POWER, .quality = p->quality};
-	str_copy(f->key.host_id, sizeof(f->key.host_id), host_id);
-	str_copy(f->source, sizeof(f->source), p->source);
-	f->sample = sample_of(p, 0);
-	pthread_mutex_lock(&hs->lock);
-	hs->jobs_open++;
-	pthread_mutex_unlock(&hs->lock);
-	if (pool_submit(hs->jobs, feed_first, f))
-		return;
-	job_ends(hs);
-	free(f);
-}
-
-/* What a meter shows of itself counts more than what it declares. */
-static void take_resolution(struct host_entry *e, const struct host_power *p) {
-	int64_t learnt_mw = p->power_mw == NONE ? e->resolution.step_mw
-						: resolution_learn(&e->resolution, p->power_mw);
-	e->power.resolution_declared = learnt_mw == NONE && p->resolution_mw != NONE;
-	if (learnt_mw != NONE)
-		e->power.resolution_mw = learnt_mw;
-	e->power.step_mw = e->power.resolution_mw == NONE ? e->resolution.difference_mw
-							  : e->power.resolution_mw;
-}
-
-/* Keeps the reading; *series_id is where its sample belongs, 0 when that is not made yet. */
-static bool keep_reading(
-	struct hosts *hs, const char *host_id, const struct host_power *p, int64_t *series_id) {
-	pthread_mutex_lock(&hs->lock);
-	struct host_entry *e = hosts_find(hs, host_id);
-	if (e) {
-		uint64_t observed_version = e->power.observed_version + 1;
-		e->power = *p;
-		e->power.observed_version = observed_version;
-		take_resolution(e, p);
-		*series_id = e->series[p->quality];
-		hs->version++;
-	}
-	pthread_mutex_unlock(&hs->lock);
-	return e;
-}
-
-void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p) {
-	int64_t series_id = 0;
-	if (p->quality >= QUALITY_COUNT_ || !keep_reading(hs, host_id, p, &series_id) ||
-		p->power_mw == NONE)
-		return;
-	if (!series_id) {
-		feed_new_series(hs, host_id, p);
-		return;
-	}
-	struct sample s = sample_of(p, series_id);
-	energy_ingest(hs->energy, &s, 1);
 }

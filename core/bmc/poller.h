@@ -16,7 +16,7 @@
 struct poller;
 
 struct poller_config {
-	struct httpc *httpc; /* borrowed, like the next four */
+	struct httpc *httpc; /* borrowed, like the next four; outlives the poller */
 	struct timers *timers;
 	struct pool *jobs;
 	struct energy *energy;
@@ -29,8 +29,9 @@ struct poller_config {
 };
 
 struct poller *poller_new(const struct poller_config *config, struct err *err);
-/* No reading comes after it returned. A request that still runs is not waited for: it ends by
- * itself, at the latest with the HTTP client. NULL is fine. */
+/* No reading comes after it returned. Sessions are closed, which is waited for up to 2 s. A request
+ * that still runs is not waited for: it ends by itself, at the latest with the HTTP client. NULL is
+ * fine. */
 void poller_free(struct poller *p);
 enum rc must_check poller_start(struct poller *p, struct err *err);
 /* Polls this BMC from now + delay_ms on instead of the host's one so far; b NULL or not present:

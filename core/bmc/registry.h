@@ -12,7 +12,10 @@ struct host_entry {
 	struct host host; /* bmc.password_sealed owned */
 	struct host_power power;
 	struct resolution resolution;
-	int64_t series[QUALITY_COUNT_]; /* 0: not made yet */
+	int64_t counter_mj, counter_since_ms; /* of energy, as it was last told; NONE */
+	int64_t counter_fed_ns;               /* when it last went into its series; NONE */
+	int64_t inlet_fed_ns;                 /* and the inlet's temperature */
+	int64_t series[QUANTITY_COUNT_][QUALITY_COUNT_]; /* 0: not made yet */
 };
 
 /* Lock order: changing, then lock. */

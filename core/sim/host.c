@@ -49,18 +49,15 @@ static int64_t declared_step_mw(const struct sim_meter_model *m) {
 }
 
 static void publish(struct sim_host *h, int64_t now_ns) {
-	struct host_power p = {
-		.power_mw = sim_meter_read_mw(&h->meter),
-		.source = "simulated",
-		.quality = QUALITY_SIMULATED,
-		.at_ms = clock_wall_ms(),
-		.at_mono_ns = now_ns,
-		.limit_mw = NONE,
-		.energy_counter_mj = NONE,
-		.resolution_mw = declared_step_mw(&h->model.host.meter),
-		.step_mw = NONE,
-		.lag_ms = llround(h->model.host.meter.lag_s * 1000),
-	};
+	struct host_power p;
+	host_power_init(&p);
+	p.power_mw = sim_meter_read_mw(&h->meter);
+	p.quality = QUALITY_SIMULATED;
+	p.at_ms = clock_wall_ms();
+	p.at_mono_ns = now_ns;
+	p.resolution_mw = declared_step_mw(&h->model.host.meter);
+	p.lag_ms = llround(h->model.host.meter.lag_s * 1000);
+	str_copy(p.source, sizeof(p.source), "simulated");
 	hosts_reading(h->parts.hosts, h->host_id, &p);
 }
 

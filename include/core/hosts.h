@@ -65,8 +65,10 @@ enum rc must_check hosts_update(struct hosts *hs, const struct actor *who, const
 enum rc must_check hosts_delete(struct hosts *hs, const struct actor *who, const char *id,
 	uint32_t if_version, struct err *err);
 
-/* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (a
- * reading without a value adds no sample), learns the resolution. Does not block. */
+/* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (what has no
+ * value adds no sample), learns the resolution, notices when the BMC's energy counter begins anew
+ * (p's energy_reset_ms is not looked at). One of the same at_mono_ns as the last brings more about
+ * it and no sample of power. Does not block. */
 void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p);
 
 /* Baselines declared by a person, measured by a run of idleness, or simulated; all that are given

@@ -11,12 +11,15 @@
 #include "base/rc.h"
 #include "model/host.h"
 
+#define HTTPC_TOKEN_SIZE 512
+
 struct httpc;
 
 struct httpc_request {
 	const char *method;              /* "GET", "POST", "PATCH", "DELETE" */
 	const char *url;                 /* copied, as all strings here */
 	const char *username, *password; /* Basic; NULL none */
+	const char *token;               /* of a session, instead; NULL none */
 	const char *body;                /* JSON text or NULL */
 	enum bmc_tls tls;
 	bool allow_plaintext;           /* http:// allowed */
@@ -38,6 +41,8 @@ struct httpc_response {
 	char content_type[64];
 	char location[256];
 	char etag[96];
+	char token[HTTPC_TOKEN_SIZE]; /* of a session that was just opened */
+	int retry_after_s;            /* 0: none was given */
 	int64_t done_mono_ns, done_wall_ms;
 };
 /* Runs in the client's thread: be quick, hand work on. r lives for the call. */

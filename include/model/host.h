@@ -52,7 +52,20 @@ struct host {
 	struct baseline baselines[BASELINE_KIND_COUNT_];
 };
 
-/* A meter's answer about a host, normalised. */
+#define HOST_SUPPLY_MAX 12
+
+/* A power supply as the BMC describes it; text is printable ASCII. */
+struct host_supply {
+	char name[40];
+	char state[24];              /* "Enabled", "Absent", …; "" unknown */
+	char redundancy[16];         /* "redundant", "not_redundant"; "" unknown */
+	int64_t input_mw, output_mw; /* NONE */
+	int64_t capacity_mw;         /* NONE */
+	int64_t efficiency_mpct;     /* thousandths of a percent; NONE */
+};
+
+/* A meter's answer about a host, normalised. What stands below the line may be up to a minute older
+ * than the watts. */
 struct host_power {
 	int64_t power_mw; /* NONE when unknown */
 	char reason[96];  /* why unknown */
@@ -60,8 +73,6 @@ struct host_power {
 	uint8_t quality;  /* enum quality */
 	int64_t at_ms;    /* wall time of the reading; NONE never read */
 	int64_t at_mono_ns;
-	int64_t limit_mw;          /* NONE */
-	int64_t energy_counter_mj; /* NONE */
 	/* The smallest step of the meter: learnt once 8 distinct readings were seen, until then as
 	 * the meter declares it of itself, else NONE. */
 	int64_t resolution_mw;
@@ -69,6 +80,17 @@ struct host_power {
 	int64_t step_mw; /* the resolution, or no less than it; NONE while all are the same */
 	int64_t lag_ms;  /* time constant with which it follows; NONE when unknown */
 	uint64_t observed_version; /* never comes again: clock_first_version() */
+	/* --- */
+	int64_t limit_mw;                   /* NONE: no cap */
+	int64_t limit_min_mw, limit_max_mw; /* what it may be set to; NONE unknown */
+	int64_t energy_counter_mj;          /* the BMC's own; NONE */
+	int64_t energy_since_ms;            /* when it began to count; NONE unknown */
+	int64_t energy_reset_ms;            /* when it was last seen to begin anew; NONE never */
+	int64_t inlet_mc;                   /* air, thousandths of a degree; NONE */
+	unsigned supply_count;
+	struct host_supply supplies[HOST_SUPPLY_MAX];
 };
+/* Never read, all unknown. */
+void host_power_init(struct host_power *p);
 
 #endif

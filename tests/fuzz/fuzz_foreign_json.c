@@ -10,16 +10,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Whatever the document, all readers take it. */
 static void read_all(const json_t *doc) {
 	static void (*const readers[])(const json_t *doc, struct bmc_reading *out) = {
-		redfish_environment, redfish_power, redfish_power_supplies, redfish_sensor};
-	struct bmc_reading reading;
+		redfish_environment, redfish_power, redfish_sensor, fujitsu_power, inspur_power};
+	static void (*const supplies[])(const json_t *doc, struct bmc_extras *out) = {
+		redfish_power_supplies, hpe_supplies, fujitsu_supplies, redfish_control,
+		dell_energy};
+	struct bmc_reading r;
 	struct bmc_chassis chassis;
-	struct bmc_walk walk;
+	bmc_reading_init(&r);
 	for (size_t i = 0; i < array_len(readers); i++)
-		readers[i](doc, &reading);
+		readers[i](doc, &r);
+	for (size_t i = 0; i < array_len(supplies); i++)
+		supplies[i](doc, &r.more);
+	redfish_supply_sum(doc, &r.more, &r);
+	redfish_doubt_inputs(&r.more, r.power_mw);
+	redfish_inlet(doc);
 	redfish_chassis(doc, &chassis);
-	bmc_walk_discover(&walk, "auto", doc);
-	for (int i = 0; i < 64 && walk.next[0]; i++)
-		walk.adaptor->feed(&walk, 200, doc);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -294,6 +294,42 @@ def test_every_place_where_bmcs_keep_it(service, shape, hosts):
         assert p["quality"] == ("derived" if shape == "supplies" else "bmc")
 
 
+def test_what_a_bmc_tells_beside_its_watts(service, hosts):
+    with FakeBmc(vendor="dell9", password=SECRET) as bmc:
+        host = hosts(bmc=settings(bmc))
+        reads(service, host, 317)
+        p = wait_until(lambda: (lambda p: p if p["energy_counter_kwh"] else None)(power(service, host)))
+        assert (p["power_w"], p["source"], p["quality"]) == (317, "PowerControl", "bmc")
+        assert p["limit_w"] is None, "32767 is no cap"
+        assert p["energy_counter_kwh"] == pytest.approx(2451.877)
+        assert p["energy_counter_since"] == "2021-07-02T20:29:00.000Z" and p["energy_counter_reset_at"] is None
+        assert p["inlet_c"] == 21
+        assert [s["name"] for s in p["supplies"]] == ["PS1 Status", "PS2 Status"]
+        assert p["supplies"][1]["state"] == "UnavailableOffline"
+        for supply in p["supplies"]:
+            assert supply["input_w"] is None, "900 W twice is no input of a server that takes 317 W"
+            assert supply["output_w"] is None and supply["capacity_w"] is None
+            assert supply["efficiency_pct"] == 93.75 and supply["redundancy"] == "not_redundant"
+
+        def values(quantity):
+            series = service.json(f"/api/v1/series?host={host['id']}&quantity={quantity}")["items"]
+            return [s["value"] for one in series for s in service.json(one["href"] + "/samples")["items"]]
+
+        wait_until(lambda: values("energy_counter") == [2451.877] and values("temperature") == [21])
+        bmc.set("/redfish/v1/Chassis/System.Embedded.1/Power", "PowerControl/0/PowerLimit/LimitInWatts", 700)
+        wait_until(lambda: power(service, host)["limit_w"] == 700)
+
+
+def test_one_session_closed_at_the_end(service, bmc, hosts):
+    host = hosts(bmc=settings(bmc))
+    reads(service, host, 402)
+    wait_until(lambda: len(bmc.requests) > 20)
+    assert (bmc.sessions.opened, bmc.sessions.closed) == (1, 0)
+    service.delete(host["href"])
+    wait_until(lambda: bmc.sessions.closed == 1)
+    assert bmc.sessions.tokens == {}
+
+
 def test_watts_become_history(service, bmc, hosts):
     host = hosts(bmc=settings(bmc))
     reads(service, host, 402)

@@ -92,6 +92,14 @@ struct fakebmc_stats fakebmc_ask_stats(struct fakebmc *f) {
 	return s;
 }
 
+struct fakebmc_sessions fakebmc_ask_sessions(struct fakebmc *f) {
+	struct fakebmc_sessions s = {0};
+	char reply[64];
+	say(f, "session_stats", reply, sizeof(reply));
+	assert_int_equal(sscanf(reply, "%d %d %d", &s.opened, &s.closed, &s.refused), 3);
+	return s;
+}
+
 void fakebmc_free(struct fakebmc *f) {
 	fclose(f->to);
 	fclose(f->from);

@@ -21,6 +21,10 @@ struct fakebmc_stats {
 	int requests, connections, most_at_once;
 };
 struct fakebmc_stats fakebmc_ask_stats(struct fakebmc *f);
+struct fakebmc_sessions {
+	int opened, closed, refused;
+};
+struct fakebmc_sessions fakebmc_ask_sessions(struct fakebmc *f);
 void fakebmc_free(struct fakebmc *f);
 
 #endif

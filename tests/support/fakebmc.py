@@ -4,6 +4,13 @@ As a pytest fixture:  from fakebmc import FakeBmc;  with FakeBmc(watts=402) as b
 As a program:         fakebmc.py --watts 402 --shape power --plain
     prints one line of JSON (url, ca_file, fingerprint_sha256), then obeys lines on its standard
     input, "watts 317", "mode 503", each answered by "ok", until that is closed.
+
+With --vendor it serves one of tests/data/bmc/services: dell8, dell9, dell10, ilo4, ilo5, ilo7,
+openbmc, xcc, supermicro, ami, cisco, fujitsu, huawei, inspur, openubmc, nvidia, …; "set URI KEY
+JSON" changes a property of a resource there, KEY being like PowerControl/0/PowerConsumedWatts.
+
+Sessions: "sessions" is ok; full (503, RAC0218); none (404 everywhere: Basic alone); old (405 where
+one looks first). "expire 403" ends all that are open, and answers 403 to their tokens.
 """
 import argparse
 import base64
@@ -11,6 +18,8 @@ import functools
 import hashlib
 import http.server
 import json
+import os
+import secrets
 import ssl
 import sys
 import tempfile
@@ -20,8 +29,17 @@ import trustme
 
 CHASSIS = "/redfish/v1/Chassis/1"
 MODES = ("ok", "401", "403", "404", "500", "503", "slow", "garbage", "html", "truncated", "redirect",
-         "huge", "control_bytes", "error_first")
+         "huge", "control_bytes", "error_first", "licence", "slash", "away")
 SHAPES = ("environment", "power", "sensor", "supplies", "none")
+SESSION_MODES = ("ok", "full", "none", "old")
+SERVICES = os.path.join(os.path.dirname(__file__), "..", "data", "bmc", "services")
+SESSIONS = "/redfish/v1/SessionService/Sessions"
+OLD_SESSIONS = "/redfish/v1/Sessions"
+
+
+def load_service(vendor):
+    with open(os.path.join(SERVICES, vendor + ".json"), encoding="utf-8") as f:
+        return json.load(f)
 
 
 @functools.lru_cache
@@ -43,14 +61,55 @@ class Server(http.server.ThreadingHTTPServer):
         """Clients that leave early are what the tests are about."""
 
 
+class Sessions:
+    """The table of sessions, and how many came and went."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self.tokens = {}  # of the open ones, by path
+        self.opened = self.closed = self.refused = 0
+        self.dead_status = 401
+
+    def login(self, path):
+        """(status, headers, body) of a POST with the right password."""
+        path = path.rstrip("/")
+        if self.mode == "none" or path not in (SESSIONS, OLD_SESSIONS):
+            return 404, {}, {"error": {"code": "Base.1.8.ResourceMissing"}}
+        if self.mode == "old" and path == SESSIONS:
+            return 405, {"Allow": "GET"}, {"error": {"code": "Base.1.8.GeneralError"}}
+        if self.mode == "full":
+            self.refused += 1
+            return 503, {"Retry-After": "30"}, {"error": {"@Message.ExtendedInfo": [
+                {"MessageId": "IDRAC.2.8.RAC0218",
+                 "Message": "The maximum number of user sessions is reached."}]}}
+        self.opened += 1
+        uri, token = f"{path}/{self.opened}", secrets.token_hex(16)
+        self.tokens[uri] = token
+        return 201, {"X-Auth-Token": token, "Location": uri}, {"@odata.id": uri}
+
+    def logout(self, path, token):
+        if token is None or self.tokens.get(path) != token:
+            return 401
+        del self.tokens[path]
+        self.closed += 1
+        return 204
+
+    def expire(self, status):
+        self.tokens.clear()
+        self.dead_status = status
+
+
 class FakeBmc:
     """watts may be a number, None (not reported) or a function that gives either."""
 
     def __init__(self, watts=402, mode="ok", shape="environment", username="root", password="calvin",
-                 plain=False, name="127.0.0.1", power_state="On", limit_w=None):
+                 plain=False, name="127.0.0.1", power_state="On", limit_w=None, vendor=None,
+                 sessions="ok"):
         self.watts, self.mode, self.shape = watts, mode, shape
         self.username, self.password = username, password
         self.power_state, self.limit_w = power_state, limit_w
+        self.service = load_service(vendor) if vendor else None
+        self.sessions = Sessions(sessions)
         self.requests = []  # paths, as they came
         self.connections = 0
         self.at_once = self.most_at_once = 0
@@ -108,8 +167,18 @@ class FakeBmc:
     def read_watts(self):
         return self.watts() if callable(self.watts) else self.watts
 
+    def set(self, uri, key, value):
+        """Changes a property of a vendor's service."""
+        *way, last = (int(k) if k.isdigit() else k for k in key.split("/"))
+        place = self.service[uri]
+        for step in way:
+            place = place[step]
+        place[last] = value
+
     def resource(self, path):
         """The document at path, or None."""
+        if self.service:
+            return self.service.get(path.rstrip("/"))
         sources = {
             "environment": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics")},
             "power": {"Power": link(CHASSIS + "/Power")},
@@ -120,7 +189,8 @@ class FakeBmc:
         }[self.shape]
         supplies = CHASSIS + "/PowerSubsystem/PowerSupplies"
         documents = {
-            "/redfish/v1": lambda: {"Id": "RootService", "Chassis": link("/redfish/v1/Chassis")},
+            "/redfish/v1": lambda: {"Id": "RootService", "Chassis": link("/redfish/v1/Chassis"),
+                                    "Links": {"Sessions": link(SESSIONS)}},
             "/redfish/v1/Chassis": lambda: {"Members": [link(CHASSIS)]},
             CHASSIS: lambda: {"Id": "1", "ChassisType": "RackMount", "PowerState": self.power_state,
                               **sources},
@@ -175,7 +245,7 @@ class FakeBmc:
             def log_message(self, *_):
                 pass
 
-            def do_GET(self):
+            def handle_one(self, serve):
                 if not bmc.alive:
                     self.close_connection = True
                     return
@@ -184,10 +254,35 @@ class FakeBmc:
                     bmc.at_once += 1
                     bmc.most_at_once = max(bmc.most_at_once, bmc.at_once)
                 try:
-                    self.serve()
+                    serve()
                 finally:
                     with bmc.lock:
                         bmc.at_once -= 1
+
+            def do_GET(self):
+                self.handle_one(self.serve)
+
+            def do_POST(self):
+                self.handle_one(self.login)
+
+            def do_DELETE(self):
+                self.handle_one(self.logout)
+
+            def login(self):
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if bmc.mode == "slow":
+                    self.serve()
+                elif (body.get("UserName"), body.get("Password")) != (bmc.username, bmc.password):
+                    self.answer(401, {"error": {"code": "Base.1.8.NoValidSession"}})
+                else:
+                    with bmc.lock:
+                        status, headers, document = bmc.sessions.login(self.path)
+                    self.answer(status, document, headers)
+
+            def logout(self):
+                with bmc.lock:
+                    status = bmc.sessions.logout(self.path, self.headers.get("X-Auth-Token"))
+                self.answer(status, {})
 
             def serve(self):
                 mode = bmc.mode
@@ -196,31 +291,48 @@ class FakeBmc:
                     self.close_connection = True
                 elif mode.isdigit():
                     self.answer(int(mode), {"error": {"code": "Base.1.8.GeneralError"}})
+                elif mode == "licence":
+                    self.answer(403, {"error": {"@Message.ExtendedInfo": [
+                        {"MessageId": "IDRAC.2.8.SWC0242",
+                         "Message": "A required license is missing or expired."}]}})
                 elif mode == "redirect":
-                    self.send_response(302)
-                    self.send_header("Location", "/elsewhere")
-                    self.send_header("Content-Length", "0")
-                    self.end_headers()
-                elif self.path.rstrip("/") != "/redfish/v1" and not self.is_authorised():
-                    self.answer(401, {"error": {"code": "Base.1.8.NoValidSession"}})
+                    self.answer(302, {}, {"Location": "/elsewhere"})
+                elif mode == "away":
+                    self.answer(302, {}, {"Location": "https://bmc.example" + self.path})
+                elif mode == "slash" and not self.path.endswith("/"):
+                    self.answer(301, {}, {"Location": bmc.url + self.path + "/"})
+                elif self.path.rstrip("/") != "/redfish/v1" and self.refusal():
+                    self.answer(self.refusal(), {"error": {"code": "Base.1.8.NoValidSession"}})
                 else:
                     document = bmc.resource(self.path)
                     self.answer(200 if document else 404,
                                 document or {"error": {"code": "Base.1.8.ResourceMissing"}})
 
-            def is_authorised(self):
+            def refusal(self):
+                """The status for who has no business here, or None."""
+                token = self.headers.get("X-Auth-Token")
+                if token:
+                    with bmc.lock:
+                        alive = token in bmc.sessions.tokens.values()
+                        return None if alive else bmc.sessions.dead_status
+                return None if self.has_password() else 401
+
+            def has_password(self):
                 wanted = base64.b64encode(f"{bmc.username}:{bmc.password}".encode()).decode()
                 return self.headers.get("Authorization") == f"Basic {wanted}"
 
-            def answer(self, status, document):
-                body = json.dumps(document).encode()
+            def answer(self, status, document, headers=None):
+                body = json.dumps(document).encode() if status != 204 else b""
                 if status == 200:
                     body = self.spoil(body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("OData-Version", "4.0")
                 self.send_header("ETag", '"%s"' % hashlib.md5(body).hexdigest())
-                self.send_header("Content-Length", str(len(body)))
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
+                for key, value in (headers or {}).items():
+                    self.send_header(key, value)
                 self.end_headers()
                 if bmc.mode == "truncated" and status == 200:
                     body = body[:-5]
@@ -247,6 +359,15 @@ def obey(bmc, line):
         bmc.mode = value
     elif key == "shape" and value in SHAPES:
         bmc.shape = value
+    elif key == "set" and bmc.service:
+        uri, name, text = value.split(" ", 2)
+        bmc.set(uri, name, json.loads(text))
+    elif key == "sessions" and value in SESSION_MODES:
+        bmc.sessions.mode = value
+    elif key == "expire":
+        bmc.sessions.expire(int(value))
+    elif key == "session_stats":
+        return "%d %d %d" % (bmc.sessions.opened, bmc.sessions.closed, bmc.sessions.refused)
     elif key in ("power_state", "password"):
         setattr(bmc, key, value)
     elif key == "stats":
@@ -264,6 +385,8 @@ def main():
     parser.add_argument("--username", default="root")
     parser.add_argument("--password", default="calvin")
     parser.add_argument("--plain", action="store_true", help="http instead of https")
+    parser.add_argument("--vendor", help="serves the file of that name of tests/data/bmc/services")
+    parser.add_argument("--sessions", choices=SESSION_MODES, default="ok")
     parser.add_argument("--name", default="127.0.0.1", help="whom the certificate is for")
     options = vars(parser.parse_args())
     with FakeBmc(**options) as bmc:

@@ -472,15 +472,13 @@ static bool local_has_samples(struct fixture *f, int64_t n) {
 }
 
 static void give_reading(struct fixture *f, int64_t at_ms, int64_t power_mw) {
-	struct host_power p = {.power_mw = power_mw,
-		.source = "simulated",
-		.quality = QUALITY_SIMULATED,
-		.at_ms = at_ms,
-		.at_mono_ns = at_ms * 1000000,
-		.limit_mw = NONE,
-		.energy_counter_mj = NONE,
-		.resolution_mw = NONE,
-		.lag_ms = NONE};
+	struct host_power p;
+	host_power_init(&p);
+	p.power_mw = power_mw;
+	str_copy(p.source, sizeof(p.source), "simulated");
+	p.quality = QUALITY_SIMULATED;
+	p.at_ms = at_ms;
+	p.at_mono_ns = at_ms * 1000000;
 	if (power_mw == NONE)
 		str_copy(p.reason, sizeof(p.reason), "not_reported");
 	hosts_reading(f->hosts, LOCAL, &p);
@@ -500,6 +498,87 @@ static void readings_feed_the_history(void **state) {
 	assert_string_equal(p.reason, "not_reported");
 	assert_int_equal(p.resolution_mw, 33000);
 	assert_true(p.observed_version > 9);
+}
+
+static bool keep_last(void *arg, const struct sample *s) {
+	((int64_t *)arg)[0]++;
+	((int64_t *)arg)[1] = s->value_milli;
+	return true;
+}
+
+static int samples_in(struct fixture *f, enum quantity quantity, int64_t *last_milli) {
+	struct series s;
+	int64_t seen[2] = {0, NONE};
+	if (energy_find(f->energy, LOCAL, "host", quantity, &s, NULL) == RC_OK)
+		assert_int_equal(
+			energy_raw(f->energy, s.id, 0, INT64_MAX, keep_last, seen, NULL), RC_OK);
+	*last_milli = seen[1];
+	return (int)seen[0];
+}
+
+static bool has_counter(struct fixture *f, int64_t n) {
+	int64_t last_milli;
+	return samples_in(f, QUANTITY_ENERGY_COUNTER, &last_milli) >= n;
+}
+
+static void give_counter(struct fixture *f, int64_t at_ms, int64_t counter_mj, int64_t since_ms) {
+	struct host_power p;
+	host_power_init(&p);
+	p.at_ms = at_ms;
+	p.at_mono_ns = at_ms * 1000000;
+	p.energy_counter_mj = counter_mj;
+	p.energy_since_ms = since_ms;
+	hosts_reading(f->hosts, LOCAL, &p);
+}
+
+static int64_t reset_at(struct fixture *f) {
+	struct host_power p;
+	must_get(f, LOCAL, &p);
+	return p.energy_reset_ms;
+}
+
+/* In Wh, one a minute, and each time that it begins anew. */
+static void energy_counters_are_followed(void **state) {
+	struct fixture *f = *state;
+	int64_t last_milli;
+	give_counter(f, 1000, 91234567000, NONE);
+	wait_until(f, has_counter, 1);
+	give_counter(f, 2000, 91234568000, NONE);
+	give_counter(f, 61000, 91240000000, NONE);
+	assert_int_equal(samples_in(f, QUANTITY_ENERGY_COUNTER, &last_milli), 2);
+	assert_int_equal(last_milli, 25344);
+	assert_int_equal(reset_at(f), NONE);
+	/* It counts from the beginning. */
+	give_counter(f, 62000, 36000000, NONE);
+	assert_int_equal(samples_in(f, QUANTITY_ENERGY_COUNTER, &last_milli), 3);
+	assert_int_equal(last_milli, 10);
+	assert_int_equal(reset_at(f), 62000);
+	/* Silence is no reset, and a reset stays in mind. */
+	give_counter(f, 63000, NONE, NONE);
+	give_counter(f, 64000, 72000000, 1000000);
+	assert_int_equal(reset_at(f), 62000);
+	/* It was reset so long ago that it is further than before. */
+	give_counter(f, 65000, 99000000000, 50000000);
+	assert_int_equal(reset_at(f), 65000);
+	give_counter(f, 66000, 99000000001, 50000000 + 1000);
+	assert_int_equal(reset_at(f), 65000);
+}
+
+/* What comes later about the same reading is no reading. */
+static void more_about_a_reading_is_no_sample(void **state) {
+	struct fixture *f = *state;
+	struct host_power p;
+	give_reading(f, 1000, 330000);
+	wait_until(f, local_has_samples, 1);
+	must_get(f, LOCAL, &p);
+	p.inlet_mc = 21500;
+	p.supply_count = 1;
+	hosts_reading(f->hosts, LOCAL, &p);
+	give_reading(f, 2000, 331000);
+	assert_int_equal(samples_of(f, LOCAL), 2);
+	wait_until(f, local_has_samples, 2);
+	must_get(f, LOCAL, &p);
+	assert_int_equal(p.supply_count, 0);
 }
 
 /* --- polling --- */
@@ -603,6 +682,7 @@ static void faults_have_their_reasons(void **state) {
 			wait_until(f, power_is, 402000);
 	}
 	fakebmc_tell(bmc, "password changed");
+	fakebmc_tell(bmc, "expire 401");
 	wait_for_reason(f, "bmc_unauthorized");
 	fakebmc_free(bmc);
 }
@@ -653,10 +733,6 @@ static void a_hanging_bmc_holds_nobody(void **state) {
 	watch(f, bmc);
 	reopen(f);
 	assert_true(clock_mono_ms() - begin_ms < 5000);
-	httpc_free(f->httpc);
-	f->httpc = NULL;
-	hosts_free(f->hosts);
-	f->hosts = NULL;
 	fakebmc_free(bmc);
 }
 
@@ -676,6 +752,8 @@ int main(void) {
 		TEST(baselines_are_kept),
 		TEST(baselines_change_together),
 		TEST(readings_feed_the_history),
+		TEST(energy_counters_are_followed),
+		TEST(more_about_a_reading_is_no_sample),
 		TEST(a_bmc_is_read),
 		TEST(faults_have_their_reasons),
 		TEST(losing_a_bmc_is_an_event),

@@ -15,6 +15,7 @@
 
 #define PATIENCE_MS 20000
 #define ROOT "/redfish/v1/"
+#define SESSIONS "/redfish/v1/SessionService/Sessions"
 #define METRICS "/redfish/v1/Chassis/1/EnvironmentMetrics"
 
 /* Answers as they come. */
@@ -230,6 +231,47 @@ static void faults_have_their_codes(void **state) {
 	assert_int_equal(f->inbox.last.rc, RC_UNAVAILABLE);
 }
 
+/* --- sessions --- */
+
+static struct httpc_request login_of(const struct fixture *f) {
+	struct httpc_request r = request_of(f);
+	r.method = "POST";
+	r.username = r.password = NULL;
+	r.body = "{\"UserName\":\"root\",\"Password\":\"calvin\"}";
+	return r;
+}
+
+static void tokens_come_and_go(void **state) {
+	struct fixture *f = *state;
+	char token[HTTPC_TOKEN_SIZE];
+	struct httpc_request r = request_of(f);
+	assert_int_equal(get(f, login_of(f), SESSIONS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 201);
+	assert_string_equal(f->inbox.last.location, SESSIONS "/1");
+	assert_int_equal(f->inbox.last.retry_after_s, 0);
+	str_copy(token, sizeof(token), f->inbox.last.token);
+	r.username = r.password = NULL;
+	r.token = token;
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 200);
+	assert_int_equal(f->inbox.last.token[0], 0);
+	/* It is the request's, not the peer's. */
+	r.token = NULL;
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 401);
+	r.token = "a\r\nX-Evil: 1";
+	r.url = f->bmc->url;
+	assert_int_equal(httpc_send(f->client, "bmc", &r, on_answer, &f->inbox, NULL), RC_INVALID);
+}
+
+static void a_wish_to_wait_is_heard(void **state) {
+	struct fixture *f = *state;
+	fakebmc_tell(f->bmc, "sessions full");
+	assert_int_equal(get(f, login_of(f), SESSIONS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 503);
+	assert_int_equal(f->inbox.last.retry_after_s, 30);
+}
+
 /* --- order and bounds --- */
 
 static void send_many(struct fixture *f, int n, enum rc last) {
@@ -290,6 +332,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(the_name_must_fit, setup_misnamed, teardown),
 		cmocka_unit_test_setup_teardown(plaintext_must_be_allowed, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(faults_have_their_codes, setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(tokens_come_and_go, setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(a_wish_to_wait_is_heard, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(one_at_a_time, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(queues_are_bounded, setup_plain, teardown),
 	};

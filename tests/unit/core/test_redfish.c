@@ -1,4 +1,4 @@
-/* The generic reader: single resources from tests/data/bmc, and walks over whole services. */
+/* The readers of single resources, from tests/data/bmc and from the text below. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,8 +10,6 @@
 #include "base/compiler.h"
 #include "core/bmc/redfish.h"
 
-#define C1 "/redfish/v1/Chassis/1"
-
 /* --- single resources --- */
 
 static json_t *load(const char *name) {
@@ -22,6 +20,13 @@ static json_t *load(const char *name) {
 	if (!doc)
 		fail_msg("%s: %s", path, error.text);
 	return doc;
+}
+
+static void read_supply_sum(const json_t *doc, struct bmc_reading *out) {
+	struct bmc_extras e;
+	bmc_extras_init(&e);
+	redfish_power_supplies(doc, &e);
+	redfish_supply_sum(doc, &e, out);
 }
 
 static const struct {
@@ -38,13 +43,13 @@ static const struct {
 	{"environment_host_off", redfish_environment, NONE, NULL, NONE, NONE},
 	{"environment_joules_only", redfish_environment, NONE, NULL, NONE, 91234567000},
 	{"power_sentinel_limit", redfish_power, 317000, "PowerControl", NONE, NONE},
-	/* 900 W of input each is a name plate. */
-	{"power_sentinel_limit", redfish_power_supplies, 1800000, "PSU input sum", NONE, NONE},
+	/* 900 W of input each is a name plate: more than the system can have. */
+	{"power_sentinel_limit", read_supply_sum, NONE, NULL, NONE, NONE},
 	{"power_zeros", redfish_power, 0, "PowerControl", NONE, NONE},
 	{"power_average", redfish_power, 148000, "PowerControl average", 500000, NONE},
-	{"power_average", redfish_power_supplies, 145000, "PSU output sum", NONE, NONE},
+	{"power_average", read_supply_sum, 145000, "PSU output sum", NONE, NONE},
 	{"power_supplies", redfish_power, NONE, NULL, NONE, NONE},
-	{"power_supplies", redfish_power_supplies, 198000, "PSU input sum", NONE, NONE},
+	{"power_supplies", read_supply_sum, 198000, "PSU input sum", NONE, NONE},
 	{"power_parts", redfish_power, 246000, "PowerControl", NONE, NONE},
 	{"power_object", redfish_power, 93000, "PowerControl", NONE, NONE},
 	{"sensor", redfish_sensor, 402000, "Sensor", NONE, NONE},
@@ -56,14 +61,15 @@ static void resources_are_read(void **state unused_arg) {
 	for (size_t i = 0; i < array_len(resources); i++) {
 		struct bmc_reading r;
 		json_t *doc = load(resources[i].name);
+		bmc_reading_init(&r);
 		resources[i].read(doc, &r);
 		json_decref(doc);
 		if (r.power_mw != resources[i].power_mw)
 			fail_msg("%s: %lld mW", resources[i].name, (long long)r.power_mw);
 		if (resources[i].source)
 			assert_string_equal(r.source, resources[i].source);
-		assert_int_equal(r.limit_mw, resources[i].limit_mw);
-		assert_int_equal(r.energy_counter_mj, resources[i].energy_counter_mj);
+		assert_int_equal(r.more.limit_mw, resources[i].limit_mw);
+		assert_int_equal(r.more.energy_counter_mj, resources[i].energy_counter_mj);
 	}
 }
 
@@ -78,6 +84,7 @@ static void watts_are_watts(void **state unused_arg) {
 		{"\"246\"", 246000, 246000},
 		{"\"\"", NONE, NONE},
 		{"\"12 W\"", NONE, NONE},
+		{"\"0x10\"", NONE, NONE},
 		{"null", NONE, NONE},
 		{"true", NONE, NONE},
 		{"-1", NONE, NONE},
@@ -107,6 +114,7 @@ static void links_stay_on_the_bmc(void **state unused_arg) {
 		{"/redfish/v1/Chassis/1/Power#/PowerControl/0", "/redfish/v1/Chassis/1/Power"},
 		{"https://elsewhere/redfish", NULL},
 		{"@elsewhere/", NULL},
+		{"//elsewhere/redfish", NULL},
 		{"/a b", NULL},
 		{"", NULL},
 	};
@@ -120,221 +128,206 @@ static void links_stay_on_the_bmc(void **state unused_arg) {
 	}
 }
 
-/* --- whole services --- */
+/* --- text of our own --- */
 
-struct page {
-	const char *uri;
-	const char *json; /* NULL ends */
-};
-
-#define ROOT \
-	{ "/redfish/v1/", "{\"Chassis\":{\"@odata.id\":\"/redfish/v1/Chassis\"}}" }
-#define ONE_CHASSIS \
-	{ "/redfish/v1/Chassis", "{\"Members\":[{\"@odata.id\":\"" C1 "\"}]}" }
-#define LINK(key, uri) "\"" key "\":{\"@odata.id\":\"" uri "\"}"
-
-/* What is asked and how it ends. */
-struct service {
-	const char *name;
-	int64_t power_mw;
-	const char *source_or_reason;
-	enum quality quality;
-	unsigned requests, requests_again; /* of the first and of a later reading */
-	struct page pages[16];
-};
-
-static const struct service services[] = {
-	{"environment metrics", 402000, "EnvironmentMetrics", QUALITY_BMC, 3, 1,
-		{ROOT, ONE_CHASSIS,
-			{C1,
-				"{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "," LINK(
-					"Power", C1 "/Power") "}"},
-			{C1 "/EnvironmentMetrics", "{\"PowerWatts\":{\"Reading\":402}}"}}},
-	{"no watts there, so the sensor", 402000, "Sensor", QUALITY_BMC, 5, 1,
-		{ROOT, ONE_CHASSIS,
-			{C1,
-				"{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "," LINK(
-					"Sensors", C1 "/Sensors") "}"},
-			{C1 "/EnvironmentMetrics", "{}"},
-			{C1 "/Sensors",
-				"{\"Members\":[{\"@odata.id\":\"" C1 "/Sensors/FanA\"},"
-				"{\"@odata.id\":\"" C1 "/Sensors/SystemBoardPwrConsumption\"}]}"},
-			{C1 "/Sensors/SystemBoardPwrConsumption",
-				"{\"ReadingType\":\"Power\",\"Reading\":402.0}"}}},
-	{"the sum of the supplies", 427000, "PSU input sum", QUALITY_DERIVED, 9, 2,
-		{ROOT, ONE_CHASSIS,
-			{C1,
-				"{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "," LINK(
-					"PowerSubsystem", C1 "/PowerSubsystem") "}"},
-			{C1 "/EnvironmentMetrics", "{}"},
-			{C1 "/PowerSubsystem",
-				"{\"Allocation\":[]," LINK("PowerSupplies", C1 "/Supplies") "}"},
-			{C1 "/Supplies",
-				"{\"Members\":[{\"@odata.id\":\"" C1 "/Supplies/1\"},"
-				"{\"@odata.id\":\"" C1 "/Supplies/2\"}]}"},
-			{C1 "/Supplies/1", "{" LINK("Metrics", C1 "/Supplies/1/Metrics") "}"},
-			{C1 "/Supplies/2", "{" LINK("Metrics", C1 "/Supplies/2/Metrics") "}"},
-			{C1 "/Supplies/1/Metrics", "{\"InputPowerWatts\":{\"Reading\":214.5}}"},
-			{C1 "/Supplies/2/Metrics",
-				"{\"InputPowerWatts\":{\"Reading\":212.5},"
-				"\"OutputPowerWatts\":{\"Reading\":null}}"}}},
-	{"a supply without a figure", NONE, "not_reported", QUALITY_BMC, 6, 1,
-		{ROOT, ONE_CHASSIS, {C1, "{" LINK("PowerSubsystem", C1 "/PowerSubsystem") "}"},
-			{C1 "/PowerSubsystem", "{" LINK("PowerSupplies", C1 "/Supplies") "}"},
-			{C1 "/Supplies", "{\"Members\":[{\"@odata.id\":\"" C1 "/Supplies/1\"}]}"},
-			{C1 "/Supplies/1", "{" LINK("Metrics", C1 "/Supplies/1/Metrics") "}"},
-			{C1 "/Supplies/1/Metrics",
-				"{\"InputPowerWatts\":{\"Reading\":null},"
-				"\"OutputPowerWatts\":{\"Reading\":201.0}}"}}},
-	{"the old resource", 317000, "PowerControl", QUALITY_BMC, 3, 1,
-		{ROOT, ONE_CHASSIS, {C1, "{" LINK("Power", C1 "/Power") "}"},
-			{C1 "/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":317}]}"}}},
-	{"its supplies", 198000, "PSU input sum", QUALITY_DERIVED, 3, 1,
-		{ROOT, ONE_CHASSIS, {C1, "{" LINK("Power", C1 "/Power") "}"},
-			{C1 "/Power",
-				"{\"PowerControl\":[],\"PowerSupplies\":"
-				"[{\"PowerInputWatts\":101},{\"PowerInputWatts\":97}]}"}}},
-	{"a host that is off and silent", NONE, "not_reported", QUALITY_BMC, 3, 1,
-		{ROOT, ONE_CHASSIS,
-			{C1, "{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "}"},
-			{C1 "/EnvironmentMetrics", "{}"}}},
-	{"a host that is off and says 0", 0, "PowerControl", QUALITY_BMC, 4, 2,
-		{ROOT, ONE_CHASSIS, {C1, "{\"PowerState\":\"Off\"," LINK("Power", C1 "/Power") "}"},
-			{C1 "/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":0}]}"}}},
-	{"a host without a meter", NONE, "not_supported", QUALITY_BMC, 4, 2,
-		{ROOT, ONE_CHASSIS, {C1, "{\"PowerState\":\"On\"," LINK("Power", C1 "/Power") "}"},
-			{C1 "/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":0}]}"}}},
-	{"several chassis, the host's is taken", 246000, "PowerControl", QUALITY_BMC, 5, 1,
-		{ROOT,
-			{"/redfish/v1/Chassis",
-				"{\"Members\":[{\"@odata.id\":\"/c/disks\"},{\"@odata.id\":\"/c/"
-				"host\"},"
-				"{\"@odata.id\":\"/c/bare\"}]}"},
-			{"/c/disks",
-				"{\"ChassisType\":\"StorageEnclosure\"," LINK(
-					"Power", "/c/disks/Power") "}"},
-			{"/c/host",
-				"{\"ChassisType\":\"RackMount\"," LINK("Power",
-					"/c/host/Power") ",\"Links\":{\"ComputerSystems\":[{}]}}"},
-			{"/c/bare", "{\"ChassisType\":\"StorageEnclosure\"}"},
-			{"/c/disks/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":99}]}"},
-			{"/c/host/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":246}]}"}}},
-	{"nothing that measures", NONE, "not_supported", QUALITY_BMC, 2, 0,
-		{ROOT, ONE_CHASSIS, {C1, "{}"}}},
-	{"a link that leads nowhere", NONE, "not_reported", QUALITY_BMC, 3, 1,
-		{ROOT, ONE_CHASSIS, {C1, "{" LINK("Power", C1 "/Power") "}"}}},
-};
-
-static json_t *get_page(const struct page *pages, const char *uri) {
-	for (; pages->uri; pages++) {
-		if (strcmp(pages->uri, uri) == 0)
-			return json_loads(pages->json, JSON_DECODE_INT_AS_REAL, NULL);
-	}
-	return NULL;
+static json_t *parse(const char *text) {
+	json_t *doc = json_loads(text, JSON_DECODE_ANY, NULL);
+	assert_non_null(doc);
+	return doc;
 }
 
-/* Returns how many were asked for. */
-static unsigned serve(struct bmc_walk *w, const struct page *pages) {
-	unsigned requests = 0;
-	for (; w->next[0]; requests++) {
-		json_t *doc = get_page(pages, w->next);
-		assert_in_range(requests, 0, 40);
-		w->adaptor->feed(w, doc ? 200 : 404, doc);
+static void excerpts_come_in_several_shapes(void **state unused_arg) {
+	static const char *const shapes[] = {"{\"PowerWatts\":{\"Reading\":402}}",
+		"{\"PowerWatts\":{\"Reading\":\"402\"}}", "{\"PowerWatts\":[{\"Reading\":402}]}",
+		"{\"PowerWatts\":402}"};
+	for (size_t i = 0; i < array_len(shapes); i++) {
+		struct bmc_reading r;
+		json_t *doc = parse(shapes[i]);
+		bmc_reading_init(&r);
+		redfish_environment(doc, &r);
+		assert_int_equal(r.power_mw, 402000);
 		json_decref(doc);
 	}
-	return requests;
 }
 
-static void discover(struct bmc_walk *w, const struct page *pages) {
-	json_t *root = get_page(pages, BMC_SERVICE_ROOT);
-	bmc_walk_discover(w, BMC_VENDOR_AUTO, root);
-	json_decref(root);
-}
-
-static void check_reading(const struct service *s, const struct bmc_walk *w) {
-	const struct bmc_reading *r = &w->reading;
-	if (r->power_mw != s->power_mw)
-		fail_msg("%s: %lld mW", s->name, (long long)r->power_mw);
-	assert_string_equal(r->power_mw == NONE ? r->reason : r->source, s->source_or_reason);
-	if (r->power_mw != NONE)
-		assert_int_equal(r->quality, s->quality);
-}
-
-static void services_are_walked(void **state unused_arg) {
-	for (size_t i = 0; i < array_len(services); i++) {
-		const struct service *s = &services[i];
-		struct bmc_walk w;
-		discover(&w, s->pages);
-		unsigned requests = serve(&w, s->pages);
-		check_reading(s, &w);
-		if (requests != s->requests)
-			fail_msg("%s: %u requests", s->name, requests);
-		if (!w.discovered)
-			continue;
-		w.adaptor->begin(&w);
-		requests = serve(&w, s->pages);
-		if (requests != s->requests_again)
-			fail_msg("%s: %u requests again", s->name, requests);
-		if (w.discovered)
-			check_reading(s, &w);
+static void caps_have_their_range(void **state unused_arg) {
+	static const struct {
+		const char *json;
+		int64_t limit_mw, min_mw, max_mw;
+	} controls[] = {
+		{"{\"SetPoint\":600,\"AllowableMin\":350,\"AllowableMax\":1400}", 600000, 350000,
+			1400000},
+		{"{\"SetPoint\":600,\"ControlMode\":\"Disabled\"}", NONE, NONE, NONE},
+		{"{\"SetPoint\":null,\"ControlMode\":\"Automatic\",\"AllowableMin\":2700,"
+		 "\"AllowableMax\":3584}",
+			NONE, 2700000, 3584000},
+		{"{\"SetPoint\":65535,\"AllowableMin\":9,\"AllowableMax\":8}", NONE, NONE, NONE},
+		{"{\"SetPoint\":70,\"ControlType\":\"Temperature\"}", NONE, NONE, NONE},
+	};
+	for (size_t i = 0; i < array_len(controls); i++) {
+		struct bmc_extras e;
+		json_t *doc = parse(controls[i].json);
+		bmc_extras_init(&e);
+		redfish_control(doc, &e);
+		assert_int_equal(e.limit_mw, controls[i].limit_mw);
+		assert_int_equal(e.limit_min_mw, controls[i].min_mw);
+		assert_int_equal(e.limit_max_mw, controls[i].max_mw);
+		json_decref(doc);
 	}
 }
 
-static void a_vanished_resource_is_looked_for(void **state unused_arg) {
-	static const struct page before[] = {ROOT, ONE_CHASSIS,
-		{C1, "{" LINK("Power", C1 "/Power") "}"},
-		{C1 "/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":317}]}"}, {0}};
-	static const struct page after[] = {ROOT, ONE_CHASSIS,
-		{C1, "{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "}"},
-		{C1 "/EnvironmentMetrics", "{\"PowerWatts\":{\"Reading\":318}}"}, {0}};
-	struct bmc_walk w;
-	discover(&w, before);
-	serve(&w, before);
-	assert_true(w.discovered);
-	w.adaptor->begin(&w);
-	assert_int_equal(serve(&w, after), 1);
-	assert_false(w.discovered);
-	discover(&w, after);
-	serve(&w, after);
-	assert_int_equal(w.reading.power_mw, 318000);
+static void counters_have_their_units(void **state unused_arg) {
+	static const struct {
+		const char *json;
+		int64_t counter_mj, since_ms;
+		bool joules;
+	} counters[] = {
+		{"{\"EnergykWh\":{\"Reading\":12.5}}", 45000000000, NONE, false},
+		{"{\"EnergyJoules\":{\"Reading\":91234567.0},\"EnergykWh\":{\"Reading\":25.3}}",
+			91234567000, NONE, true},
+		{"{\"EnergykWh\":{\"Reading\":1,\"SensorResetTime\":\"2024-05-01T00:00:00Z\"}}",
+			3600000000, 1714521600000, false},
+		{"{\"EnergykWh\":{\"Reading\":0}}", NONE, NONE, false},
+		{"{\"EnergykWh\":{\"Reading\":1e30}}", NONE, NONE, false},
+		{"{\"EnergykWh\":{\"Reading\":1,\"SensorResetTime\":\"1970-01-01T00:00:12Z\"}}",
+			3600000000, NONE, false},
+	};
+	for (size_t i = 0; i < array_len(counters); i++) {
+		struct bmc_reading r;
+		json_t *doc = parse(counters[i].json);
+		bmc_reading_init(&r);
+		redfish_environment(doc, &r);
+		assert_int_equal(r.more.energy_counter_mj, counters[i].counter_mj);
+		assert_int_equal(r.more.energy_since_ms, counters[i].since_ms);
+		assert_int_equal(r.more.energy_in_joules, counters[i].joules);
+		json_decref(doc);
+	}
 }
 
-static void refused_resources_say_so(void **state unused_arg) {
-	struct bmc_walk w;
-	discover(&w, services[0].pages);
-	while (w.next[0])
-		w.adaptor->feed(&w, 403, NULL);
-	assert_string_equal(w.reading.reason, "bmc_forbidden");
+static void sensors_are_chosen(void **state unused_arg) {
+	static const struct {
+		const char *json, *uri;
+	} lists[] = {
+		{"{\"Members\":[{\"@odata.id\":\"/s/fan0\"},{\"@odata.id\":\"/s/total_power\"}]}",
+			"/s/total_power"},
+		{"{\"Members\":[{\"@odata.id\":\"/s/A_TotalGPU_Power_0\"},"
+		 "{\"@odata.id\":\"/s/A_TotalHSC_Power_0\"}]}",
+			"/s/A_TotalHSC_Power_0"},
+		{"{\"Members\":[{\"@odata.id\":\"/s/12\",\"Name\":\"Total Power\","
+		 "\"ReadingType\":\"Power\"}]}",
+			"/s/12"},
+		{"{\"Members\":[{\"@odata.id\":\"/s/12\",\"ReadingType\":\"Power\","
+		 "\"PhysicalContext\":\"Chassis\",\"PhysicalSubContext\":\"Input\"}]}",
+			"/s/12"},
+		{"{\"Members\":[{\"@odata.id\":\"/s/total_power\",\"ReadingType\":\"Voltage\"}]}",
+			NULL},
+		{"{\"Members\":{}}", NULL},
+	};
+	for (size_t i = 0; i < array_len(lists); i++) {
+		char uri[BMC_URI_SIZE];
+		json_t *doc = parse(lists[i].json);
+		assert_int_equal(redfish_choose_sensor(doc, uri), lists[i].uri != NULL);
+		if (lists[i].uri)
+			assert_string_equal(uri, lists[i].uri);
+		json_decref(doc);
+	}
 }
 
-static void discovery_finds_what_came_back(void **state unused_arg) {
-	static const struct page off[] = {ROOT, ONE_CHASSIS,
-		{C1,
-			"{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "," LINK(
-				"Power", C1 "/Power") "}"},
-		{C1 "/EnvironmentMetrics", "{}"}, {C1 "/Power", "{}"}, {0}};
-	static const struct page on[] = {ROOT, ONE_CHASSIS,
-		{C1,
-			"{" LINK("EnvironmentMetrics", C1 "/EnvironmentMetrics") "," LINK(
-				"Power", C1 "/Power") "}"},
-		{C1 "/EnvironmentMetrics", "{}"},
-		{C1 "/Power", "{\"PowerControl\":[{\"PowerConsumedWatts\":317}]}"}, {0}};
-	struct bmc_walk w;
-	discover(&w, off);
-	serve(&w, off);
-	assert_int_equal(w.reading.power_mw, NONE);
-	w.adaptor->begin(&w);
-	assert_int_equal(serve(&w, on), 1);
-	assert_int_equal(w.reading.power_mw, NONE);
-	discover(&w, on);
-	serve(&w, on);
-	assert_int_equal(w.reading.power_mw, 317000);
+static void inlets_are_found(void **state unused_arg) {
+	static const struct {
+		const char *json;
+		int64_t inlet_mc;
+	} thermals[] = {
+		{"{\"TemperatureSummaryCelsius\":{\"Intake\":{\"Reading\":21.5}}}", 21500},
+		{"{\"TemperatureReadingsCelsius\":[{\"DataSourceUri\":\"/x/Sensors/InletTemp\","
+		 "\"Reading\":22}]}",
+			22000},
+		{"{\"Temperatures\":[{\"Name\":\"CPU\",\"ReadingCelsius\":60},"
+		 "{\"Name\":\"01-Inlet Ambient\",\"ReadingCelsius\":\"19\"}]}",
+			19000},
+		{"{\"Temperatures\":[{\"Name\":\"Inlet\",\"ReadingCelsius\":0}]}", NONE},
+		{"{\"Temperatures\":[{\"Name\":\"Inlet\",\"ReadingCelsius\":22,"
+		 "\"Status\":{\"State\":\"Absent\"}}]}",
+			NONE},
+		{"{\"Temperatures\":[{\"Name\":\"Inlet\",\"ReadingCelsius\":255}]}", NONE},
+		{"{}", NONE},
+	};
+	for (size_t i = 0; i < array_len(thermals); i++) {
+		json_t *doc = parse(thermals[i].json);
+		assert_int_equal(redfish_inlet(doc), thermals[i].inlet_mc);
+		json_decref(doc);
+	}
 }
 
-static void vendors_are_known(void **state unused_arg) {
-	assert_true(bmc_vendor_is_known("auto"));
-	assert_true(bmc_vendor_is_known("redfish"));
-	assert_false(bmc_vendor_is_known("abacus"));
+static void supplies_are_read(void **state unused_arg) {
+	static const char *const power =
+		"{\"PowerSupplies\":["
+		"{\"@odata.id\":\"/p#0\",\"Name\":\"PSU\",\"PowerInputWatts\":\"101\","
+		"\"EfficiencyPercent\":0.9375,\"PowerCapacityWatts\":0,"
+		"\"Status\":{\"State\":\"Enabled\"}},"
+		"{\"@odata.id\":\"/p#1\",\"Name\":\"PSU\",\"LastPowerOutputWatts\":88,"
+		"\"EfficiencyPercent\":94,\"PowerCapacityWatts\":800},"
+		"{\"MemberId\":2,\"Name\":\"caf\\u00e9\",\"PowerInputWatts\":null},"
+		"{}],\"Redundancy\":["
+		"{\"RedundancySet\":[{\"@odata.id\":\"/p#1\"}],"
+		"\"Status\":{\"State\":\"Enabled\",\"Health\":\"Critical\"}},"
+		"{\"RedundancySet\":[{\"@odata.id\":\"/p#0\"}],"
+		"\"Status\":{\"State\":\"Enabled\",\"Health\":\"OK\"}}]}";
+	struct bmc_extras e;
+	json_t *doc = parse(power);
+	bmc_extras_init(&e);
+	redfish_power_supplies(doc, &e);
+	assert_int_equal(e.supply_count, 4);
+	assert_string_equal(e.supplies[0].name, "PSU");
+	assert_string_equal(e.supplies[0].state, "Enabled");
+	assert_string_equal(e.supplies[0].redundancy, "redundant");
+	assert_int_equal(e.supplies[0].input_mw, 101000);
+	assert_int_equal(e.supplies[0].output_mw, NONE);
+	assert_int_equal(e.supplies[0].capacity_mw, NONE);
+	assert_int_equal(e.supplies[0].efficiency_mpct, 93750);
+	assert_string_equal(e.supplies[1].name, "PSU 2");
+	assert_string_equal(e.supplies[1].redundancy, "not_redundant");
+	assert_int_equal(e.supplies[1].output_mw, 88000);
+	assert_int_equal(e.supplies[1].capacity_mw, 800000);
+	assert_int_equal(e.supplies[1].efficiency_mpct, 94000);
+	assert_string_equal(e.supplies[2].name, "caf??");
+	assert_int_equal(e.supplies[2].input_mw, NONE);
+	assert_string_equal(e.supplies[3].name, "PSU 4");
+	json_decref(doc);
+}
+
+static void more_supplies_than_there_is_room_for(void **state unused_arg) {
+	struct bmc_extras e;
+	struct bmc_reading r;
+	json_t *doc = json_object(), *list = json_array();
+	for (int i = 0; i < 40; i++)
+		json_array_append_new(list, json_pack("{si}", "PowerInputWatts", 10));
+	json_object_set_new(doc, "PowerSupplies", list);
+	bmc_extras_init(&e);
+	bmc_reading_init(&r);
+	redfish_power_supplies(doc, &e);
+	assert_int_equal(e.supply_count, HOST_SUPPLY_MAX);
+	redfish_supply_sum(doc, &e, &r);
+	assert_int_equal(r.power_mw, NONE);
+	json_decref(doc);
+}
+
+static void long_lists_leave_parts_out(void **state unused_arg) {
+	struct bmc_uris u;
+	bmc_uris_clear(&u);
+	assert_true(bmc_uris_add(&u, "/c/Chassis_0"));
+	for (int i = 0; i < 3; i++)
+		assert_true(bmc_uris_add(&u, "/c/HGX_GPU_0"));
+	redfish_drop_parts(&u);
+	assert_int_equal(u.count, 4);
+	assert_true(bmc_uris_add(&u, "/c/HGX_Chassis_0/"));
+	redfish_drop_parts(&u);
+	assert_int_equal(u.count, 2);
+	assert_string_equal(bmc_uris_get(&u, 1), "/c/HGX_Chassis_0/");
+	assert_string_equal(bmc_uris_get(&u, 2), "");
+	while (bmc_uris_add(&u, "/c/x"))
+		assert_true(u.count <= BMC_MAX_MEMBERS);
+	assert_int_equal(u.count, BMC_MAX_MEMBERS);
 }
 
 int main(void) {
@@ -342,11 +335,14 @@ int main(void) {
 		cmocka_unit_test(resources_are_read),
 		cmocka_unit_test(watts_are_watts),
 		cmocka_unit_test(links_stay_on_the_bmc),
-		cmocka_unit_test(services_are_walked),
-		cmocka_unit_test(a_vanished_resource_is_looked_for),
-		cmocka_unit_test(refused_resources_say_so),
-		cmocka_unit_test(discovery_finds_what_came_back),
-		cmocka_unit_test(vendors_are_known),
+		cmocka_unit_test(excerpts_come_in_several_shapes),
+		cmocka_unit_test(caps_have_their_range),
+		cmocka_unit_test(counters_have_their_units),
+		cmocka_unit_test(sensors_are_chosen),
+		cmocka_unit_test(inlets_are_found),
+		cmocka_unit_test(supplies_are_read),
+		cmocka_unit_test(more_supplies_than_there_is_room_for),
+		cmocka_unit_test(long_lists_leave_parts_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,401 @@
+/* Polling of a small BMC in a process of its own: its sessions, and vendors' services over HTTP. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/parse.h"
+#include "base/thread.h"
+#include "core/bmc/poller.h"
+#include "tests/support/fakebmc.h"
+#include "tests/support/temp_db.h"
+
+#define HOST "6f1c1f1e-0000-4000-8000-000000000001"
+#define PATIENCE_MS 20000
+#define PERIOD_MS 50
+
+struct fixture {
+	struct temp_db *control, *samples;
+	struct timers *timers;
+	struct pool *jobs;
+	struct httpc *httpc;
+	struct events *events;
+	struct energy *energy;
+	struct poller *poller;
+	struct fakebmc *bmc;
+	char *sealed;
+	pthread_mutex_t lock; /* guards the next two */
+	struct host_power power;
+	unsigned readings;
+};
+
+static const uint8_t key[SECRET_KEY_BYTES] = {7};
+
+static void on_reading(void *arg, const char *host_id, const struct host_power *p) {
+	struct fixture *f = arg;
+	assert_string_equal(host_id, HOST);
+	pthread_mutex_lock(&f->lock);
+	f->readings += p->at_mono_ns != f->power.at_mono_ns;
+	f->power = *p;
+	pthread_mutex_unlock(&f->lock);
+}
+
+static struct host_power last(struct fixture *f) {
+	pthread_mutex_lock(&f->lock);
+	struct host_power p = f->power;
+	pthread_mutex_unlock(&f->lock);
+	return p;
+}
+
+static unsigned readings(struct fixture *f) {
+	pthread_mutex_lock(&f->lock);
+	unsigned n = f->readings;
+	pthread_mutex_unlock(&f->lock);
+	return n;
+}
+
+static void pause_shortly(int64_t deadline_ms) {
+	struct timespec pause = {.tv_nsec = 5000000};
+	assert_true(clock_mono_ms() < deadline_ms);
+	nanosleep(&pause, NULL);
+}
+
+static void wait_for_watts(struct fixture *f, int64_t power_mw) {
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	while (last(f).power_mw != power_mw) {
+		if (clock_mono_ms() >= deadline_ms)
+			fail_msg("%lld mW, %s, after %u readings", (long long)last(f).power_mw,
+				last(f).reason, readings(f));
+		pause_shortly(deadline_ms + PATIENCE_MS);
+	}
+}
+
+static void wait_for_reason(struct fixture *f, const char *reason) {
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	while (strcmp(last(f).reason, reason) != 0)
+		pause_shortly(deadline_ms);
+}
+
+static void wait_for_readings(struct fixture *f, unsigned more) {
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	unsigned wanted = readings(f) + more;
+	while (readings(f) < wanted)
+		pause_shortly(deadline_ms);
+}
+
+static int setup(void **state) {
+	const struct energy_config energy = {
+		.max_series = 100, .queue_samples = 1000, .flush_ms = 20, .max_gap_ms = 30000};
+	struct fixture *f = calloc(1, sizeof(*f));
+	assert_int_equal(secret_init(NULL), RC_OK);
+	pthread_mutex_init(&f->lock, NULL);
+	host_power_init(&f->power);
+	f->control = temp_db_new(DB_CONTROL);
+	f->samples = temp_db_new(DB_SAMPLES);
+	f->timers = timers_new(64, NULL);
+	f->jobs = pool_new("jobs", 2, 64, NULL);
+	f->httpc = httpc_new(64, 4, NULL);
+	f->events = events_new(f->control->db, NULL);
+	f->energy = energy_new(&energy, f->samples->db, NULL);
+	assert_int_equal(secret_seal(key, "calvin", &f->sealed, NULL), RC_OK);
+	struct poller_config config = {.httpc = f->httpc,
+		.timers = f->timers,
+		.jobs = f->jobs,
+		.energy = f->energy,
+		.events = f->events,
+		.period_ms = PERIOD_MS,
+		.reading = on_reading,
+		.arg = f};
+	memcpy(config.secret_key, key, sizeof(key));
+	f->poller = poller_new(&config, NULL);
+	assert_int_equal(poller_start(f->poller, NULL), RC_OK);
+	*state = f;
+	return 0;
+}
+
+static int teardown(void **state) {
+	struct fixture *f = *state;
+	poller_free(f->poller);
+	energy_free(f->energy);
+	events_free(f->events);
+	httpc_free(f->httpc);
+	pool_free(f->jobs);
+	timers_free(f->timers);
+	temp_db_free(f->samples);
+	temp_db_free(f->control);
+	if (f->bmc)
+		fakebmc_free(f->bmc);
+	pthread_mutex_destroy(&f->lock);
+	free(f->sealed);
+	free(f);
+	return 0;
+}
+
+/* Polls a BMC made with these arguments; a and b may be NULL. */
+static void watch(struct fixture *f, const char *option, const char *value) {
+	const char *const args[] = {"--plain", option, value, NULL};
+	struct bmc_settings b = {.present = true,
+		.username = "root",
+		.password_sealed = f->sealed,
+		.vendor = "auto",
+		.allow_plaintext = true};
+	f->bmc = fakebmc_new(args);
+	str_copy(b.url, sizeof(b.url), f->bmc->url);
+	assert_int_equal(poller_set(f->poller, HOST, &b, 0, NULL), RC_OK);
+}
+
+static void set(struct fixture *f, const char *uri, const char *name, const char *json) {
+	char line[256];
+	snprintf(line, sizeof(line), "set %s %s %s", uri, name, json);
+	fakebmc_tell(f->bmc, line);
+}
+
+/* --- sessions --- */
+
+static void one_session_is_used_and_closed(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	wait_for_readings(f, 20);
+	struct fakebmc_sessions s = fakebmc_ask_sessions(f->bmc);
+	assert_int_equal(s.opened, 1);
+	assert_int_equal(s.closed, 0);
+	poller_free(f->poller);
+	f->poller = NULL;
+	s = fakebmc_ask_sessions(f->bmc);
+	assert_int_equal(s.opened, 1);
+	assert_int_equal(s.closed, 1);
+}
+
+static void a_bmc_that_is_left_has_its_session_closed(void **state) {
+	struct fixture *f = *state;
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	assert_int_equal(poller_set(f->poller, HOST, NULL, 0, NULL), RC_OK);
+	while (!fakebmc_ask_sessions(f->bmc).closed)
+		pause_shortly(deadline_ms);
+}
+
+static void a_full_table_means_basic(void **state) {
+	struct fixture *f = *state;
+	watch(f, "--sessions", "full");
+	wait_for_watts(f, 402000);
+	wait_for_readings(f, 10);
+	struct fakebmc_sessions s = fakebmc_ask_sessions(f->bmc);
+	assert_int_equal(s.opened, 0);
+	assert_int_equal(s.refused, 1);
+}
+
+static void an_old_collection_is_found(void **state) {
+	struct fixture *f = *state;
+	watch(f, "--sessions", "old");
+	wait_for_watts(f, 402000);
+	wait_for_readings(f, 5);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 1);
+}
+
+static void without_a_session_service_basic_does(void **state) {
+	struct fixture *f = *state;
+	watch(f, "--sessions", "none");
+	wait_for_watts(f, 402000);
+	/* Root, three collections, the list of chassis, the chassis, its metrics: no more logins.
+	 */
+	wait_for_readings(f, 10);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 0);
+}
+
+static void dead_sessions_are_opened_anew(void **state) {
+	static const char *const expiries[] = {"expire 401", "expire 403"};
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	for (unsigned i = 0; i < array_len(expiries); i++) {
+		fakebmc_tell(f->bmc, expiries[i]);
+		wait_for_readings(f, 5);
+		assert_int_equal(last(f).power_mw, 402000);
+		assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 2 + (int)i);
+	}
+}
+
+static void one_that_answers_404_too(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "expire 404");
+	wait_for_readings(f, 5);
+	assert_int_equal(last(f).power_mw, 402000);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 2);
+}
+
+/* What is forbidden stays so: one more login, and no more. */
+static void a_login_that_does_not_help_is_not_repeated(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "mode 403");
+	wait_for_reason(f, "bmc_forbidden");
+	wait_for_readings(f, 10);
+	struct fakebmc_sessions s = fakebmc_ask_sessions(f->bmc);
+	assert_int_equal(s.opened, 2);
+	assert_int_equal(s.closed, 1);
+	fakebmc_tell(f->bmc, "mode ok");
+	wait_for_watts(f, 402000);
+}
+
+static void a_page_to_log_in_is_taken_for_a_dead_session(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "mode html");
+	wait_for_reason(f, "bmc_not_json");
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 2);
+}
+
+static void a_wrong_password_is_tried_once(void **state) {
+	struct fixture *f = *state;
+	watch(f, "--password", "other");
+	wait_for_reason(f, "bmc_unauthorized");
+	assert_int_equal(fakebmc_ask_stats(f->bmc).requests, 2);
+}
+
+static void a_missing_licence_says_so(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "mode licence");
+	wait_for_reason(f, "bmc_license");
+	wait_for_readings(f, 3);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 1);
+}
+
+/* --- redirects --- */
+
+static void redirects_stay_on_the_bmc(void **state) {
+	struct fixture *f = *state;
+	watch(f, NULL, NULL);
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "mode slash");
+	fakebmc_tell(f->bmc, "watts 403");
+	wait_for_watts(f, 403000);
+	fakebmc_tell(f->bmc, "mode away");
+	wait_for_reason(f, "bmc_redirects");
+}
+
+/* --- vendors over HTTP --- */
+
+static const struct {
+	const char *vendor;
+	int64_t power_mw;
+	const char *reason;
+} vendors[] = {
+	{"dell8", 177000, ""},
+	{"dell9", 317000, ""},
+	{"dell10", 402000, ""},
+	{"dell10_sensor", 402000, ""},
+	{"dell10_supplies", 427000, ""},
+	{"ilo4", 93000, ""},
+	{"ilo4_no_meter", NONE, "not_supported"},
+	{"ilo5", 246000, ""},
+	{"openbmc", 732000, ""},
+	{"openbmc_off", NONE, "not_reported"},
+	{"xcc", 233000, ""},
+	{"supermicro", 198000, ""},
+	{"ami", 148000, ""},
+	{"cisco", 324000, ""},
+	{"fujitsu", 156000, ""},
+	{"huawei", 187000, ""},
+	{"inspur", 139000, ""},
+	{"openubmc", 211000, ""},
+	{"nvidia", 1349264, ""},
+};
+
+static void vendors_are_polled(void **state) {
+	struct fixture *f = *state;
+	for (size_t i = 0; i < array_len(vendors); i++) {
+		pthread_mutex_lock(&f->lock);
+		host_power_init(&f->power);
+		pthread_mutex_unlock(&f->lock);
+		watch(f, "--vendor", vendors[i].vendor);
+		if (vendors[i].power_mw == NONE)
+			wait_for_reason(f, vendors[i].reason);
+		else
+			wait_for_watts(f, vendors[i].power_mw);
+		assert_string_equal(last(f).reason, vendors[i].reason);
+		assert_int_equal(poller_set(f->poller, HOST, NULL, 0, NULL), RC_OK);
+		fakebmc_free(f->bmc);
+		f->bmc = NULL;
+	}
+}
+
+#define METRICS "/redfish/v1/Chassis/1/EnvironmentMetrics"
+
+/* iLO 7 counts joules, and tells no watts. */
+static void joules_become_watts(void **state) {
+	struct fixture *f = *state;
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	watch(f, "--vendor", "ilo7");
+	while (last(f).energy_counter_mj != 91234567000)
+		pause_shortly(deadline_ms);
+	assert_int_equal(last(f).power_mw, NONE);
+	set(f, METRICS, "EnergyJoules/Reading", "91234967");
+	while (last(f).power_mw == NONE)
+		pause_shortly(deadline_ms);
+	struct host_power p = last(f);
+	assert_int_equal(p.quality, QUALITY_DERIVED);
+	assert_string_equal(p.source, "EnergyJoules");
+	/* 400 J in half a second at least, and in less than all the patience. */
+	assert_in_range(p.power_mw, 400000 * 1000 / PATIENCE_MS, 800000);
+	/* A counter that begins anew gives no watts. */
+	set(f, METRICS, "EnergyJoules/Reading", "5");
+	while (last(f).power_mw != NONE)
+		pause_shortly(deadline_ms);
+}
+
+static void extras_come_with_the_watts(void **state) {
+	struct fixture *f = *state;
+	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
+	watch(f, "--vendor", "dell9");
+	wait_for_watts(f, 317000);
+	while (last(f).energy_counter_mj == NONE)
+		pause_shortly(deadline_ms);
+	struct host_power p = last(f);
+	assert_int_equal(p.energy_since_ms, 1625257740000);
+	assert_int_equal(p.inlet_mc, 21000);
+	assert_int_equal(p.supply_count, 2);
+	assert_string_equal(p.supplies[1].state, "UnavailableOffline");
+	/* They stay while only the watts are asked for. */
+	set(f, "/redfish/v1/Chassis/System.Embedded.1/Power", "PowerControl/0/PowerConsumedWatts",
+		"318");
+	wait_for_watts(f, 318000);
+	assert_int_equal(last(f).inlet_mc, 21000);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void) {
+	const struct CMUnitTest tests[] = {
+		TEST(one_session_is_used_and_closed),
+		TEST(a_bmc_that_is_left_has_its_session_closed),
+		TEST(a_full_table_means_basic),
+		TEST(an_old_collection_is_found),
+		TEST(without_a_session_service_basic_does),
+		TEST(dead_sessions_are_opened_anew),
+		TEST(one_that_answers_404_too),
+		TEST(a_login_that_does_not_help_is_not_repeated),
+		TEST(a_page_to_log_in_is_taken_for_a_dead_session),
+		TEST(a_wrong_password_is_tried_once),
+		TEST(a_missing_licence_says_so),
+		TEST(redirects_stay_on_the_bmc),
+		TEST(vendors_are_polled),
+		TEST(joules_become_watts),
+		TEST(extras_come_with_the_watts),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
