@@ -54,8 +54,9 @@ struct poll {
 	/* Of this reading. */
 	unsigned requests;
 	bool rediscovered, logged_in, unlicensed;
-	bool retried, redirected; /* the request that runs */
-	bool reported;
+	bool retried, redirected;  /* the request that runs */
+	bool reported;             /* the watts are settled */
+	bool told;                 /* and were new */
 	int64_t at_ms, at_mono_ns; /* of the watts */
 };
 

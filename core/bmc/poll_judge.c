@@ -23,6 +23,7 @@
 #define RELOGIN_EVERY_MS 600000 /* where it did not help */
 #define UNREACHABLE_AFTER 3     /* failures in a row */
 #define JOULES_MIN_NS INT64_C(500000000)
+#define JOULES_STILL_NS INT64_C(60000000000) /* that a counter may stand still between steps */
 #define JOULES_MAX_NS INT64_C(600000000000)
 
 /* Twice as long after each failure, and not in step with other BMCs. */
@@ -80,24 +81,32 @@ static void tell_reading(struct poll *x) {
 	tell(x, &x->walk.reading, &e);
 }
 
+/* The counter of joules is the base of what comes next. */
+static void note_joules(struct poll *x) {
+	x->joules_mj = x->walk.reading.more.energy_counter_mj;
+	x->joules_ns = x->at_mono_ns;
+}
+
 /* Where no source gives watts, but a counter of joules runs: the average since the last reading.
- * False when that was a moment ago, and nothing can be said yet. */
+ * False when that was a moment ago or it did not move since, and nothing can be said yet. */
 static bool derive_from_joules(struct poll *x) {
 	struct bmc_reading *r = &x->walk.reading;
 	if (r->power_mw != NONE || !r->more.energy_in_joules)
 		return true;
+	if (x->joules_ns == NONE) {
+		note_joules(x);
+		return true;
+	}
 	int64_t passed_ns = x->at_mono_ns - x->joules_ns;
 	int64_t used_mj = r->more.energy_counter_mj - x->joules_mj;
-	bool first = x->joules_ns == NONE || passed_ns > JOULES_MAX_NS || used_mj < 0;
-	if (!first && passed_ns < JOULES_MIN_NS)
+	if (used_mj >= 0 && passed_ns < (used_mj ? JOULES_MIN_NS : JOULES_STILL_NS))
 		return false;
-	x->joules_mj = r->more.energy_counter_mj;
-	x->joules_ns = x->at_mono_ns;
-	if (first || !used_mj)
-		return true;
-	r->power_mw = llround((double)used_mj * 1e9 / (double)passed_ns);
-	r->source = "EnergyJoules";
-	r->quality = QUALITY_DERIVED;
+	note_joules(x);
+	if (used_mj > 0 && passed_ns <= JOULES_MAX_NS) {
+		r->power_mw = llround((double)used_mj * 1e9 / (double)passed_ns);
+		r->source = "EnergyJoules";
+		r->quality = QUALITY_DERIVED;
+	}
 	return true;
 }
 
@@ -108,7 +117,8 @@ static void tell_watts(struct poll *x) {
 	x->reported = true;
 	if (x->unlicensed && strcmp(r->reason, "bmc_forbidden") == 0)
 		r->reason = "bmc_license";
-	if (derive_from_joules(x))
+	x->told = derive_from_joules(x);
+	if (x->told)
 		tell_reading(x);
 }
 
@@ -121,8 +131,9 @@ static void succeed(struct poll *x) {
 	if (x->walk.with_extras) {
 		x->extras_at_ms = now_ms;
 		x->extras_due_ms = now_ms + EXTRAS_EVERY_MS;
-		tell_reading(x);
 	}
+	if (x->walk.with_extras && x->told)
+		tell_reading(x);
 	tell_state(x, NULL);
 	poll_rest(x, poll_next_beat(x));
 }
@@ -202,7 +213,7 @@ void poll_begin(struct poll *x) {
 	/* Who wants readings fast does not want them held up by the rest. */
 	bool hurried = poll_period(x) < x->owner->config.period_ms;
 	x->requests = 0;
-	x->reported = x->logged_in = x->unlicensed = false;
+	x->reported = x->told = x->logged_in = x->unlicensed = false;
 	x->rediscovered = is_discovery_due(x, now_ms, hurried);
 	if (x->rediscovered) {
 		ask_next(x, STEP_ROOT);

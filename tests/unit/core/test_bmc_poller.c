@@ -17,7 +17,7 @@
 #include "tests/support/temp_db.h"
 
 #define HOST "6f1c1f1e-0000-4000-8000-000000000001"
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 120000 /* that only a broken program needs */
 #define PERIOD_MS 50
 
 struct fixture {
@@ -30,8 +30,8 @@ struct fixture {
 	struct poller *poller;
 	struct fakebmc *bmc;
 	char *sealed;
-	pthread_mutex_t lock; /* guards the next two */
-	struct host_power power;
+	pthread_mutex_t lock;                /* guards what follows */
+	struct host_power power, with_watts; /* the last, and the last that had some */
 	unsigned readings;
 };
 
@@ -43,12 +43,21 @@ static void on_reading(void *arg, const char *host_id, const struct host_power *
 	pthread_mutex_lock(&f->lock);
 	f->readings += p->at_mono_ns != f->power.at_mono_ns;
 	f->power = *p;
+	if (p->power_mw != NONE)
+		f->with_watts = *p;
 	pthread_mutex_unlock(&f->lock);
 }
 
 static struct host_power last(struct fixture *f) {
 	pthread_mutex_lock(&f->lock);
 	struct host_power p = f->power;
+	pthread_mutex_unlock(&f->lock);
+	return p;
+}
+
+static struct host_power last_with_watts(struct fixture *f) {
+	pthread_mutex_lock(&f->lock);
+	struct host_power p = f->with_watts;
 	pthread_mutex_unlock(&f->lock);
 	return p;
 }
@@ -60,33 +69,32 @@ static unsigned readings(struct fixture *f) {
 	return n;
 }
 
-static void pause_shortly(int64_t deadline_ms) {
+static void pause_or_fail(struct fixture *f, const char *awaited, int64_t deadline_ms) {
 	struct timespec pause = {.tv_nsec = 5000000};
-	assert_true(clock_mono_ms() < deadline_ms);
+	if (clock_mono_ms() >= deadline_ms)
+		fail_msg("still not %s: %lld mW, %s, after %u readings", awaited,
+			(long long)last(f).power_mw, last(f).reason, readings(f));
 	nanosleep(&pause, NULL);
 }
 
+#define WAIT_UNTIL(f, condition) \
+	do { \
+		int64_t deadline_ms_ = clock_mono_ms() + PATIENCE_MS; \
+		while (!(condition)) \
+			pause_or_fail(f, #condition, deadline_ms_); \
+	} while (0)
+
 static void wait_for_watts(struct fixture *f, int64_t power_mw) {
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
-	while (last(f).power_mw != power_mw) {
-		if (clock_mono_ms() >= deadline_ms)
-			fail_msg("%lld mW, %s, after %u readings", (long long)last(f).power_mw,
-				last(f).reason, readings(f));
-		pause_shortly(deadline_ms + PATIENCE_MS);
-	}
+	WAIT_UNTIL(f, last(f).power_mw == power_mw);
 }
 
 static void wait_for_reason(struct fixture *f, const char *reason) {
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
-	while (strcmp(last(f).reason, reason) != 0)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, strcmp(last(f).reason, reason) == 0);
 }
 
 static void wait_for_readings(struct fixture *f, unsigned more) {
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
 	unsigned wanted = readings(f) + more;
-	while (readings(f) < wanted)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, readings(f) >= wanted);
 }
 
 static int setup(void **state) {
@@ -96,6 +104,7 @@ static int setup(void **state) {
 	assert_int_equal(secret_init(NULL), RC_OK);
 	pthread_mutex_init(&f->lock, NULL);
 	host_power_init(&f->power);
+	host_power_init(&f->with_watts);
 	f->control = temp_db_new(DB_CONTROL);
 	f->samples = temp_db_new(DB_SAMPLES);
 	f->timers = timers_new(64, NULL);
@@ -168,19 +177,16 @@ static void one_session_is_used_and_closed(void **state) {
 	assert_int_equal(s.closed, 0);
 	poller_free(f->poller);
 	f->poller = NULL;
-	s = fakebmc_ask_sessions(f->bmc);
-	assert_int_equal(s.opened, 1);
-	assert_int_equal(s.closed, 1);
+	WAIT_UNTIL(f, fakebmc_ask_sessions(f->bmc).closed == 1);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 1);
 }
 
 static void a_bmc_that_is_left_has_its_session_closed(void **state) {
 	struct fixture *f = *state;
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
 	watch(f, NULL, NULL);
 	wait_for_watts(f, 402000);
 	assert_int_equal(poller_set(f->poller, HOST, NULL, 0, NULL), RC_OK);
-	while (!fakebmc_ask_sessions(f->bmc).closed)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, fakebmc_ask_sessions(f->bmc).closed);
 }
 
 static void a_full_table_means_basic(void **state) {
@@ -339,32 +345,26 @@ static void vendors_are_polled(void **state) {
 /* iLO 7 counts joules, and tells no watts. */
 static void joules_become_watts(void **state) {
 	struct fixture *f = *state;
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
 	watch(f, "--vendor", "ilo7");
-	while (last(f).energy_counter_mj != 91234567000)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, last(f).energy_counter_mj == 91234567000);
 	assert_int_equal(last(f).power_mw, NONE);
 	set(f, METRICS, "EnergyJoules/Reading", "91234967");
-	while (last(f).power_mw == NONE)
-		pause_shortly(deadline_ms);
-	struct host_power p = last(f);
+	WAIT_UNTIL(f, last_with_watts(f).power_mw != NONE);
+	struct host_power p = last_with_watts(f);
 	assert_int_equal(p.quality, QUALITY_DERIVED);
 	assert_string_equal(p.source, "EnergyJoules");
 	/* 400 J in half a second at least, and in less than all the patience. */
 	assert_in_range(p.power_mw, 400000 * 1000 / PATIENCE_MS, 800000);
 	/* A counter that begins anew gives no watts. */
 	set(f, METRICS, "EnergyJoules/Reading", "5");
-	while (last(f).power_mw != NONE)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, last(f).power_mw == NONE);
 }
 
 static void extras_come_with_the_watts(void **state) {
 	struct fixture *f = *state;
-	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
 	watch(f, "--vendor", "dell9");
 	wait_for_watts(f, 317000);
-	while (last(f).energy_counter_mj == NONE)
-		pause_shortly(deadline_ms);
+	WAIT_UNTIL(f, last(f).energy_counter_mj != NONE);
 	struct host_power p = last(f);
 	assert_int_equal(p.energy_since_ms, 1625257740000);
 	assert_int_equal(p.inlet_mc, 21000);
