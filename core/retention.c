@@ -111,8 +111,22 @@ static void prune_job(void *arg) {
 	end_job(r);
 }
 
+/* Changes may be rare: that the store takes them again is not left for the next one to find. */
+static void probe(struct db *control) {
+	struct db_status s;
+	struct db_conn *c;
+	db_status_get(control, &s);
+	if (s.healthy || db_write_begin(control, &c, NULL))
+		return;
+	if (db_meta_set(c, "last_failure", s.last_error, NULL))
+		db_write_abort(c);
+	else
+		(void)!db_write_commit(c, NULL);
+}
+
 static void checkpoint_job(void *arg) {
 	struct retention *r = arg;
+	probe(r->control);
 	db_checkpoint(r->control);
 	db_checkpoint(r->samples);
 	end_job(r);

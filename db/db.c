@@ -41,6 +41,7 @@ struct db {
 	unsigned idle_count, readers;
 	uint64_t next_ticket, serving; /* writers wait in order of arrival */
 	bool healthy;
+	enum rc last_rc;
 	int64_t commits, failures;
 	char last_error[160];
 };
@@ -212,10 +213,12 @@ static void end_turn(struct db *db, bool committed, const struct err *failure) {
 	if (committed) {
 		db->commits++;
 		db->healthy = true;
+		db->last_rc = RC_OK;
 		db->last_error[0] = '\0';
 	} else if (failure) {
 		db->failures++;
 		db->healthy = false;
+		db->last_rc = failure->rc;
 		str_copy(db->last_error, sizeof(db->last_error), failure->msg);
 	}
 	pthread_mutex_unlock(&db->lock);
@@ -263,6 +266,7 @@ void db_status_get(struct db *db, struct db_status *out) {
 	pthread_mutex_lock(&db->lock);
 	*out = (struct db_status){
 		.healthy = db->healthy,
+		.last_rc = db->last_rc,
 		.schema_version = kinds[db->file].schema->count,
 		.commits = db->commits,
 		.failures = db->failures,

@@ -167,6 +167,10 @@ static void add_store(struct buf *out, struct core *core) {
 		c.healthy);
 	add_one(out, "drivewatt_db_samples_healthy", "1 while samples.db can be written",
 		s.healthy);
+	const int64_t free_bytes = core_free_bytes(core);
+	if (free_bytes != NONE)
+		add_one(out, "drivewatt_data_free_bytes", "What is left for the stores",
+			(double)free_bytes);
 }
 
 enum http_next metrics(struct http_request *q unused_arg, struct http_response *r, void *ctx) {

@@ -11,23 +11,29 @@ enum http_next healthz(
 	return HTTP_DONE;
 }
 
-static bool check(struct jsonw *w, const char *name, bool good) {
-	jsonw_str(w, name, good ? "ok" : "failing");
-	return good;
-}
+static const char *const store_words[STORE_STATE_COUNT_] = {
+	[STORE_OK] = "ok",
+	[STORE_FULL] = "full",
+	[STORE_READ_ONLY] = "read_only",
+	[STORE_FAILING] = "failing",
+};
 
-/* A store that cannot write does not take readiness away: reads and power control go on. */
+/* A store that cannot be written degrades but does not take readiness away: reads and power
+ * control go on. */
 enum http_next readyz(struct http_request *q unused_arg, struct http_response *r, void *ctx) {
 	struct api *api = api_of(ctx);
+	const bool workers = api->config.ready(api->config.ready_arg);
+	enum store_state control, samples;
 	struct jsonw w;
-	bool ready = true, control, samples;
-	core_stores_open(api->core, &control, &samples);
+	core_store_states(api->core, &control, &samples);
+	const bool ready = workers && control != STORE_FAILING && samples != STORE_FAILING;
+	const bool whole = control == STORE_OK && samples == STORE_OK;
 	jsonw_init(&w, &r->body);
 	jsonw_object(&w, NULL);
-	ready &= check(&w, "control_store", control);
-	ready &= check(&w, "samples_store", samples);
-	ready &= check(&w, "workers", api->config.ready(api->config.ready_arg));
-	jsonw_str(&w, "status", ready ? "ready" : "not_ready");
+	jsonw_str(&w, "control_store", store_words[control]);
+	jsonw_str(&w, "samples_store", store_words[samples]);
+	jsonw_str(&w, "workers", workers ? "ok" : "failing");
+	jsonw_str(&w, "status", !ready ? "not_ready" : whole ? "ready" : "degraded");
 	jsonw_object_end(&w);
 	r->status = ready ? 200 : 503;
 	return HTTP_DONE;

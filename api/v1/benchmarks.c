@@ -33,6 +33,7 @@ static void render_run(struct jsonw *w, const struct run *run) {
 	jsonw_time(w, "created_at", run->created_ms);
 	jsonw_time(w, "started_at", run->started_ms);
 	jsonw_time(w, "ended_at", run->ended_ms);
+	jsonw_bool(w, "recorded", !run->unrecorded);
 	render_int_or_null(w, "live_read_bytes_per_s", run->read_bytes_per_s);
 	render_int_or_null(w, "live_write_bytes_per_s", run->write_bytes_per_s);
 	jsonw_array(w, "drives");
@@ -48,7 +49,7 @@ static void render_run(struct jsonw *w, const struct run *run) {
 	render_labels(w, s->labels);
 }
 
-/* What was asked of a run never changes, nor does anything once it is over. */
+/* What was asked of a run never changes, nor does anything once it is over and stored. */
 #define RUN_VERSION 1
 
 /* result: JSON text; NULL: none. */
@@ -63,7 +64,7 @@ static void answer_run(
 	else
 		jsonw_null(&w, "result");
 	jsonw_object_end(&w);
-	if (run_state_is_final(run->state))
+	if (run_state_is_final(run->state) && !run->unrecorded)
 		http_set_etag(r, RUN_VERSION, UINT64_MAX);
 }
 

@@ -25,12 +25,23 @@ static bool may_go(const struct bench *b, const struct run_job *j) {
 	return true;
 }
 
+/* None while an end waits for the store: what is not stored must not grow. */
 static struct run_job *next_to_go(const struct bench *b) {
+	if (b->unrecorded)
+		return NULL;
 	for (struct run_job *j = b->first; j; j = j->next) {
 		if (j->stored && !j->taken && may_go(b, j))
 			return j;
 	}
 	return NULL;
+}
+
+/* Out of the queue, or back into it. */
+static void take_queued(struct bench *b, struct run_job *j, bool taken) {
+	const unsigned one = taken ? 1 : -1u;
+	j->taken = taken;
+	b->queued -= one;
+	b->active += one;
 }
 
 static void mark_taken(struct bench *b, struct run_job *j) {
@@ -39,9 +50,7 @@ static void mark_taken(struct bench *b, struct run_job *j) {
 		if (o->taken)
 			o->alone = false;
 	}
-	j->taken = true;
-	b->queued--;
-	b->active++;
+	take_queued(b, j, true);
 }
 
 static struct run_job *take(struct bench *b) {
@@ -97,6 +106,24 @@ bool bench_holds(struct bench *b, const char *space, const char *run_id) {
 	}
 	pthread_mutex_unlock(&b->lock);
 	return held;
+}
+
+void bench_note_unrecorded(struct bench *b, bool unrecorded) {
+	pthread_mutex_lock(&b->lock);
+	b->unrecorded += unrecorded ? 1 : -1u;
+	metric_set(METRIC_RUNS_UNRECORDED, b->unrecorded);
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+}
+
+bool bench_pause(struct bench *b, int64_t ms) {
+	const struct timespec deadline = thread_deadline(ms);
+	pthread_mutex_lock(&b->lock);
+	while (!b->stopping && cond_wait_until(&b->changed, &b->lock, &deadline))
+		;
+	const bool stops = b->stopping;
+	pthread_mutex_unlock(&b->lock);
+	return stops;
 }
 
 static void *work(void *arg) {
@@ -168,7 +195,9 @@ void bench_free(struct bench *b) {
 		pthread_join(b->workers[i], NULL);
 	while (b->first) {
 		struct run_job *j = b->first;
-		run_end_unbegun(b, j);
+		struct err err;
+		if (run_end_unbegun(b, j, WISH_STOP, "", &err))
+			log_err(LOG_LEVEL_WARNING, BENCH_SUBSYSTEM, j->id, &err);
 		unlink_job(b, j);
 	}
 	pthread_cond_destroy(&b->changed);
@@ -352,9 +381,35 @@ enum rc bench_list(struct bench *b, int state, const char *drive_id, const char 
 	return rc;
 }
 
+static const char *kept_document(const struct run_documents *kept, enum run_document which) {
+	const char *const texts[] = {[RUN_DOCUMENT_RESULT] = kept->result,
+		[RUN_DOCUMENT_SERIES] = kept->series,
+		[RUN_DOCUMENT_FIO] = kept->fio};
+	return texts[which];
+}
+
+/* Of an end that waits for the store; NULL when there is none. The caller's to free. */
+static char *copy_kept(struct bench *b, const char *id, enum run_document which) {
+	char *copy = NULL;
+	pthread_mutex_lock(&b->lock);
+	struct run_job *j = find(b, id);
+	if (j) {
+		pthread_mutex_lock(&j->lock);
+		const char *text = j->kept ? kept_document(j->kept, which) : NULL;
+		copy = text ? strdup(text) : NULL;
+		pthread_mutex_unlock(&j->lock);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return copy;
+}
+
 enum rc bench_document(struct bench *b, const char *id, enum run_document which, char **out,
 	size_t *len, struct err *err) {
 	struct db_conn *c;
+	*out = copy_kept(b, id, which);
+	*len = *out ? strlen(*out) : 0;
+	if (*out)
+		return RC_OK;
 	enum rc rc = db_read_begin(b->control, &c, err);
 	if (rc)
 		return rc;
@@ -365,7 +420,7 @@ enum rc bench_document(struct bench *b, const char *id, enum run_document which,
 
 unsigned bench_active(struct bench *b) {
 	pthread_mutex_lock(&b->lock);
-	unsigned n = b->active;
+	unsigned n = b->active - b->unrecorded;
 	pthread_mutex_unlock(&b->lock);
 	return n;
 }
@@ -376,15 +431,36 @@ static struct run_job *take_to_cancel(struct bench *b, const char *id, bool *que
 	pthread_mutex_lock(&b->lock);
 	struct run_job *j = find(b, id);
 	*queued = j && !j->taken;
-	if (*queued) {
-		j->taken = true;
-		b->queued--;
-		b->active++;
-	}
+	if (*queued)
+		take_queued(b, j, true);
 	if (j)
 		run_job_ref(j);
 	pthread_mutex_unlock(&b->lock);
 	return j;
+}
+
+/* Goes on waiting when the store does not take its end. */
+static enum rc cancel_queued(
+	struct bench *b, const struct actor *who, struct run_job *j, struct err *err) {
+	enum rc rc = run_end_unbegun(b, j, WISH_CANCEL, who->name, err);
+	if (!rc) {
+		drop(b, j);
+		return RC_OK;
+	}
+	pthread_mutex_lock(&b->lock);
+	take_queued(b, j, false);
+	pthread_cond_broadcast(&b->changed);
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+static enum rc cancel_active(const struct actor *who, struct run_job *j, struct err *err) {
+	struct run r;
+	run_job_copy(j, &r);
+	if (run_state_is_final(r.state))
+		return err_set(err, RC_CONFLICT, "the run is over");
+	run_job_wish(j, WISH_CANCEL, who->name);
+	return RC_OK;
 }
 
 enum rc bench_cancel(struct bench *b, const struct actor *who, const char *id, struct err *err) {
@@ -396,14 +472,11 @@ enum rc bench_cancel(struct bench *b, const struct actor *who, const char *id, s
 	struct run_job *j = take_to_cancel(b, id, &queued);
 	if (!j)
 		return err_set(err, RC_CONFLICT, "the run is over");
-	run_store_audit(b, who, "benchmark.cancel", id);
-	run_job_wish(j, WISH_CANCEL, who->name);
-	if (queued) {
-		run_end_unbegun(b, j);
-		drop(b, j);
-	}
+	rc = queued ? cancel_queued(b, who, j, err) : cancel_active(who, j, err);
+	if (!rc)
+		run_store_audit(b, who, "benchmark.cancel", id);
 	run_job_unref(j);
-	return RC_OK;
+	return rc;
 }
 
 enum rc bench_delete(struct bench *b, const struct actor *who, const char *id, struct err *err) {
@@ -414,5 +487,7 @@ enum rc bench_delete(struct bench *b, const struct actor *who, const char *id, s
 	if (!run_state_is_final(r.state))
 		return err_set(err, RC_CONFLICT, "the run is %s: cancel it first",
 			run_state_name(r.state));
+	if (r.unrecorded)
+		return err_set(err, RC_STORE, "the run's end is not stored yet");
 	return run_store_delete(b, who, id, err);
 }

@@ -26,6 +26,10 @@ struct run_drive {
 	char subsystem_nqn[224];
 };
 
+struct run_documents {
+	const char *result, *series, *fio; /* each may be NULL */
+};
+
 enum run_wish { WISH_NONE, WISH_CANCEL, WISH_STOP };
 
 /* What a run waits for from one of its drives. */
@@ -50,7 +54,8 @@ struct run_job {
 	atomic_uint refs;
 	pthread_mutex_t lock; /* all below */
 	pthread_cond_t changed;
-	struct run run; /* as stored, with live progress */
+	struct run run; /* as stored, with live progress; an end also before it is stored */
+	const struct run_documents *kept; /* of such an end; the worker's own */
 	enum run_wish wish;
 	char cancelled_by[65];
 	unsigned asked, answered; /* drives, in the step at hand */
@@ -79,6 +84,7 @@ struct bench {
 	pthread_cond_t changed;
 	bool stopping;
 	unsigned queued, active;
+	unsigned unrecorded;   /* active ones that are over, but not in the store yet */
 	struct run_job *first; /* queued and active ones in order of arrival */
 	unsigned worker_count;
 	pthread_t workers[BENCH_MAX_RUNS];
@@ -116,18 +122,22 @@ enum rc must_check interlock_check_again(struct bench *b, const struct run_job *
 bool run_jobs_collide(const struct run_job *a, const struct run_job *b);
 /* bench.c: is the namespace in the hands of a run other than `run_id` that is active now? */
 bool bench_holds(struct bench *b, const char *space, const char *run_id);
+/* One more run is over and waits for the store, or one less: meanwhile no other is begun. */
+void bench_note_unrecorded(struct bench *b, bool unrecorded);
+/* True as soon as the daemon stops, else false after that time. */
+bool bench_pause(struct bench *b, int64_t ms);
 
 /* store.c: moves in one transaction with their event; j->run follows what is stored. */
-struct run_documents {
-	const char *result, *series, *fio; /* each may be NULL */
-};
 void run_store_prepare(struct run_job *j, const struct actor *who);
 enum rc must_check run_store_new(
 	struct bench *b, struct run_job *j, const struct actor *who, struct err *err);
 /* To RUN_RUNNING with fio's process, if it has started. */
 enum rc must_check run_store_state(struct bench *b, struct run_job *j, enum run_state to,
 	const char *reason, const struct run_documents *documents, struct err *err);
-/* Repeats a final move for a while, since nobody else would make it. */
+/* May the store take later what it has refused so? */
+bool run_store_recovers(enum rc rc);
+/* The final move: while the store cannot take it the end is shown from memory and tried again,
+ * until it is stored or the daemon stops. Bounded, since it holds up the worker. */
 void run_store_end(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
 	const struct run_documents *documents);
 /* An open run of an earlier life: interrupted. */
@@ -140,7 +150,8 @@ void run_store_audit(struct bench *b, const struct actor *who, const char *actio
 
 /* run.c: the whole life of a run that was taken from the queue. */
 void run_carry_out(struct bench *b, struct run_job *j);
-/* The end of one that no worker took, by what was wished. */
-void run_end_unbegun(struct bench *b, struct run_job *j);
+/* The end of one that no worker took, by what is wished. */
+enum rc must_check run_end_unbegun(
+	struct bench *b, struct run_job *j, enum run_wish wish, const char *by, struct err *err);
 
 #endif

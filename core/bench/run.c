@@ -14,6 +14,7 @@
 
 #define START_WAIT_MS 60000
 #define POLL_MS 1000
+#define STORE_PAUSE_MS 2000
 /* fio lays out its jobs before it begins and writes its output at the end. */
 #define FIO_MARGIN_MS 60000
 #define METER_MS 1000
@@ -41,10 +42,19 @@ static bool is_simulated(const struct run_job *j) {
 	return j->drives[0].drive.kind == DRIVE_SIMULATED;
 }
 
+/* What the store cannot take has not begun, and waits as in the queue. */
+static enum rc begin(struct bench *b, struct run_job *j, struct err *err) {
+	enum rc rc = RC_OK;
+	do {
+		if (run_job_wait(j, NULL, rc ? STORE_PAUSE_MS : 0))
+			return run_job_wished_away(err);
+		rc = run_store_state(b, j, RUN_PREPARING, "", NULL, err);
+	} while (run_store_recovers(rc));
+	return rc;
+}
+
 static enum rc prepare(struct bench *b, struct run_job *j, struct err *err) {
-	if (run_job_wished(j) != WISH_NONE)
-		return run_job_wished_away(err);
-	enum rc rc = run_store_state(b, j, RUN_PREPARING, "", NULL, err);
+	enum rc rc = begin(b, j, err);
 	if (!rc)
 		rc = run_identify_all(b, j, err);
 	if (!rc)
@@ -249,8 +259,7 @@ static enum rc load_idle(struct bench *b, struct run_job *j, struct run_end *end
 /* --- all of it -------------------------------------------------------------------------------- */
 
 /* What somebody wished explains an end better than its symptoms do. */
-static void apply_wish(struct run_job *j, struct run_end *end) {
-	enum run_wish wish = run_job_wished(j);
+static void apply_wish(enum run_wish wish, const char *by, struct run_end *end) {
 	if (end->state == RUN_CANCELLED && wish == WISH_NONE) {
 		end->state = RUN_FAILED;
 		str_copy(end->reason, sizeof(end->reason), "fio was stopped by the helper");
@@ -263,7 +272,7 @@ static void apply_wish(struct run_job *j, struct run_end *end) {
 		return;
 	}
 	end->state = RUN_CANCELLED;
-	snprintf(end->reason, sizeof(end->reason), "cancelled by %s", j->cancelled_by);
+	snprintf(end->reason, sizeof(end->reason), "cancelled by %s", by);
 }
 
 static const char *document(const struct buf *b) {
@@ -271,14 +280,14 @@ static const char *document(const struct buf *b) {
 }
 
 static void finish(struct bench *b, struct run_job *j, struct run_end *end) {
-	apply_wish(j, end);
+	apply_wish(run_job_wished(j), j->cancelled_by, end);
 	const struct run_documents documents = {
 		document(&end->result), document(&end->series), document(&end->fio)};
-	run_store_end(b, j, end->state, end->reason, &documents);
 	if (j->spec.power_state >= 0)
 		power_lease_end(b->power, j->id);
 	if (j->has_started)
 		privc_run_forget(b->privc, j->id);
+	run_store_end(b, j, end->state, end->reason, &documents);
 }
 
 void run_carry_out(struct bench *b, struct run_job *j) {
@@ -297,8 +306,9 @@ void run_carry_out(struct bench *b, struct run_job *j) {
 	end_release(&end);
 }
 
-void run_end_unbegun(struct bench *b, struct run_job *j) {
+enum rc run_end_unbegun(
+	struct bench *b, struct run_job *j, enum run_wish wish, const char *by, struct err *err) {
 	struct run_end end = {.state = RUN_CANCELLED};
-	apply_wish(j, &end);
-	run_store_end(b, j, end.state, end.reason, NULL);
+	apply_wish(wish, by, &end);
+	return run_store_state(b, j, end.state, end.reason, NULL, err);
 }

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #define EVENT_DATA_MAX 1024
-#define END_TRIES 5
-#define END_PAUSE_MS 500
+#define END_PAUSE_MS 500 /* the first; doubled from time to time */
+#define END_PAUSE_MAX_MS 15000
 
 static void run_path(const char *id, char out[64]) {
 	snprintf(out, 64, "/benchmarks/%s", id);
@@ -105,45 +105,91 @@ static enum rc write_state(struct bench *b, struct db_conn *c, const struct run 
 	return rc;
 }
 
-enum rc run_store_state(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
-	const struct run_documents *documents, struct err *err) {
-	struct run r;
-	run_job_copy(j, &r);
-	if (!run_state_may_move(r.state, to))
+/* The run as it is after the move. */
+static enum rc moved(struct run_job *j, enum run_state to, const char *reason, struct run *out,
+	struct err *err) {
+	run_job_copy(j, out);
+	if (!run_state_may_move(out->state, to))
 		return err_set(err, RC_INTERNAL, "a run may not move from %s to %s",
-			run_state_name(r.state), run_state_name(to));
-	move(&r, to, reason);
+			run_state_name(out->state), run_state_name(to));
+	move(out, to, reason);
+	return RC_OK;
+}
 
+static enum rc store_moved(struct bench *b, struct run_job *j, const struct run *r,
+	const struct run_documents *documents, struct err *err) {
+	struct priv_run_started process = {0};
 	struct db_conn *c;
 	enum rc rc = db_write_begin(b->control, &c, err);
 	if (rc)
 		return rc;
-	struct priv_run_started process = {0};
-	if (to == RUN_RUNNING && j->has_started)
+	if (r->state == RUN_RUNNING && j->has_started)
 		process = j->started;
-	rc = commit(b, c, write_state(b, c, &r, &process, documents, err), err);
+	rc = commit(b, c, write_state(b, c, r, &process, documents, err), err);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&j->lock);
-	j->run = r;
+	j->run = *r;
 	pthread_mutex_unlock(&j->lock);
 	return RC_OK;
 }
 
-static bool nothing(const struct run_job *j unused_arg) {
-	return false;
+enum rc run_store_state(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
+	const struct run_documents *documents, struct err *err) {
+	struct run r;
+	enum rc rc = moved(j, to, reason, &r, err);
+	return rc ? rc : store_moved(b, j, &r, documents, err);
+}
+
+/* --- an end that the store does not take ------------------------------------------------------ */
+
+bool run_store_recovers(enum rc rc) {
+	return rc == RC_NO_SPACE || rc == RC_STORE || rc == RC_IO || rc == RC_NOMEM;
+}
+
+/* Shown from memory with its documents; NULL: no more. */
+static void keep(struct bench *b, struct run_job *j, const struct run *r,
+	const struct run_documents *documents) {
+	pthread_mutex_lock(&j->lock);
+	if (documents) {
+		j->run = *r;
+		j->run.unrecorded = true;
+	}
+	j->kept = documents;
+	pthread_mutex_unlock(&j->lock);
+	bench_note_unrecorded(b, documents != NULL);
+}
+
+static enum rc store_later(struct bench *b, struct run_job *j, const struct run *r,
+	const struct run_documents *documents, struct err *err) {
+	int64_t pause_ms = END_PAUSE_MS;
+	bool stops;
+	enum rc rc;
+	keep(b, j, r, documents);
+	do {
+		stops = bench_pause(b, pause_ms);
+		rc = store_moved(b, j, r, documents, err);
+		pause_ms = pause_ms < END_PAUSE_MAX_MS / 2 ? 2 * pause_ms : END_PAUSE_MAX_MS;
+	} while (run_store_recovers(rc) && !stops);
+	keep(b, j, r, NULL);
+	return rc;
 }
 
 void run_store_end(struct bench *b, struct run_job *j, enum run_state to, const char *reason,
 	const struct run_documents *documents) {
+	struct run r;
 	struct err err;
 	metric_add(METRIC_RUNS_FAILED, to == RUN_FAILED);
-	for (int i = 0; i < END_TRIES; i++) {
-		if (run_store_state(b, j, to, reason, documents, &err) == RC_OK)
-			return;
-		run_job_await(j, nothing, END_PAUSE_MS);
+	enum rc rc = moved(j, to, reason, &r, &err);
+	if (!rc)
+		rc = store_moved(b, j, &r, documents, &err);
+	if (run_store_recovers(rc)) {
+		log_err(LOG_LEVEL_WARNING, BENCH_SUBSYSTEM, "a run's end waits for the store",
+			&err);
+		rc = store_later(b, j, &r, documents, &err);
 	}
-	log_err(LOG_LEVEL_ERROR, BENCH_SUBSYSTEM, "a run's end could not be stored", &err);
+	if (rc)
+		log_err(LOG_LEVEL_ERROR, BENCH_SUBSYSTEM, "a run's end could not be stored", &err);
 }
 
 static enum rc interrupt(struct bench *b, struct db_conn *c, const char *id, struct err *err) {

@@ -42,6 +42,8 @@
 	X(BMC_FAILURES, "drivewatt_bmc_failures_total", "counter", "BMC readings that failed") \
 	X(RUNS_STARTED, "drivewatt_benchmarks_started_total", "counter", "Benchmark runs started") \
 	X(RUNS_FAILED, "drivewatt_benchmarks_failed_total", "counter", "Benchmark runs failed") \
+	X(RUNS_UNRECORDED, "drivewatt_benchmarks_unrecorded", "gauge", \
+		"Benchmark runs that are over and wait in memory for the store") \
 	X(SIM_LATE, "drivewatt_simulator_late_total", "counter", \
 		"Answers of simulated drives that left later than their model says") \
 	X(EVENTS, "drivewatt_events_total", "counter", "Events recorded")

@@ -7,6 +7,11 @@
  * A run of the idle workload that covers all drives of the host while no other run is active, and
  * whose meter gave enough readings, becomes the host's baseline idle_with_drives.
  *
+ * The end of a run that the store cannot take (a full disk) stays in memory with its documents, is
+ * shown as `unrecorded` and tried again until it is stored; meanwhile its worker waits and no other
+ * run is begun, so that there are never more such ends than workers. When the daemon stops before,
+ * it is lost, and the run interrupted at the next start.
+ *
  * Any thread. All functions but bench_active and bench_unable block on the store, none on a drive
  * or on fio. What is given is copied where it is needed longer than the call.
  */
@@ -51,10 +56,11 @@ enum rc must_check bench_recover(struct bench *b, struct err *err);
  * that are not there too), RC_FORBIDDEN, RC_CONFLICT (in use), RC_FULL. */
 enum rc must_check bench_submit(struct bench *b, const struct actor *who,
 	const struct run_spec *spec, struct run *out, struct err *err);
-/* RC_CONFLICT when it is over already. Returns once the wish is noted. */
+/* RC_CONFLICT when it is over already. Returns once the wish is noted. What is queued is over at
+ * once, or stays queued when the store does not take that (RC_NO_SPACE, RC_STORE). */
 enum rc must_check bench_cancel(
 	struct bench *b, const struct actor *who, const char *id, struct err *err);
-/* RC_CONFLICT while it is not over. */
+/* RC_CONFLICT while it is not over, RC_STORE while its end is not stored. */
 enum rc must_check bench_delete(
 	struct bench *b, const struct actor *who, const char *id, struct err *err);
 /* The stored run with its live progress; RC_NOT_FOUND. */

@@ -88,7 +88,9 @@ bool must_check core_free(struct core *core, int64_t deadline_ms);
 
 /* How the stores fare; does not wait for a writer. Any thread, as the next one. */
 void core_store_status(struct core *core, struct db_status *control, struct db_status *samples);
-/* Whether both stores can be read now. Blocks on them. */
-bool core_stores_open(struct core *core, bool *control, bool *samples);
+/* What can be done with the stores. Blocks on reading them. */
+void core_store_states(struct core *core, enum store_state *control, enum store_state *samples);
+/* What is left for them in the file system; NONE unknown. */
+int64_t core_free_bytes(const struct core *core);
 
 #endif

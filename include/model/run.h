@@ -53,6 +53,7 @@ struct run {
 	double progress;                             /* 0–1 */
 	int64_t read_bytes_per_s, write_bytes_per_s; /* live; NONE when unknown */
 	char reason[256]; /* why failed, cancelled or interrupted; "" else */
+	bool unrecorded;  /* over, but in memory alone: the store could not take it yet */
 	struct run_spec spec;
 };
 

@@ -6,6 +6,7 @@ import sqlite3
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 
+import disk
 import pytest
 from service import PASSWORD, Service, problem, routes, wait_until
 
@@ -415,40 +416,14 @@ def writes(service):
     ]
 
 
-def fill(service):
-    """Writes a file until the daemon's disk is full; returns its path."""
-    path = f"/proc/{service.process.pid}/root{service.data_dir}/filler"
-    with open(path, "wb", buffering=0) as f:
-        for size in (65536, 4096, 512, 1):
-            try:
-                while True:
-                    f.write(b"x" * size)
-            except OSError:
-                continue
-    return path
-
-
 def test_a_full_disk_is_507(tmp_path):
     """On a small disk of its own: needs root."""
-    base = str(tmp_path)
-    mount = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=12m none {base}/data && exec "$@"', "sh")
-    os.mkdir(f"{base}/data")
-    for parent in (base, os.path.dirname(base), os.path.dirname(os.path.dirname(base))):
-        os.chmod(parent, 0o755)
-    service = Service("--simulate", "2", data_dir=base, prefix=mount).start()
-    service.allowed = ["space", "disk is full"]
+    service = disk.small_service(tmp_path, "--simulate", "2").start()
     try:
         wanted = writes(service)
         drive = service.drives()[0]["href"]
         service.put(drive + "/power/desired", {"state": 1})
-        filler = fill(service)
-        labels = iter(range(1000))
-
-        def is_full():
-            body = {"labels": {"n": str(next(labels)) * 20}}
-            return service.patch(drive, body).status_code == 507
-
-        wait_until(is_full, 30, "the full disk")
+        filler = disk.fill(service)
         for method, path, body in wanted:
             r = service.request(method, path, json=body)
             assert r.status_code == 507, f"{method} {path}: {r.status_code} {r.text}"

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "base/metrics.h"
 #include "db/drives.h"
 #include "tests/unit/core/bench_fakes.h"
 
@@ -403,25 +404,117 @@ static void a_queued_run_can_be_cancelled(void **state unused_arg) {
 	await(is_over, first.id);
 }
 
-static bool store_has_failed(const void *arg unused_arg) {
-	struct db_status s;
-	db_status_get(world.store->db, &s);
-	return s.failures > 0;
+static bool is_kept(const void *id) {
+	struct run r;
+	struct err err;
+	assert_int_equal(bench_get(world.bench, id, &r, &err), RC_OK);
+	return r.unrecorded;
 }
 
-static void a_store_that_fails_at_the_end_is_tried_again(void **state unused_arg) {
-	struct run_spec s = both_drives();
+static bool is_recorded(const void *id) {
+	return !is_kept(id);
+}
+
+static void expect_result(const char *id) {
+	const enum run_document all[] = {
+		RUN_DOCUMENT_RESULT, RUN_DOCUMENT_SERIES, RUN_DOCUMENT_FIO};
+	for (unsigned i = 0; i < array_len(all); i++) {
+		json_t *doc = document(id, all[i]);
+		assert_non_null(doc);
+		json_decref(doc);
+	}
+}
+
+static void expect_state(const char *id, enum run_state state) {
+	struct run r;
+	struct err err;
+	assert_int_equal(bench_get(world.bench, id, &r, &err), RC_OK);
+	assert_string_equal(run_state_name(r.state), run_state_name(state));
+}
+
+static void an_end_waits_in_memory_for_the_store(void **state unused_arg) {
+	struct run_spec s = both_drives(), other = one_drive("driveC");
+	struct run r, waits, kept, stored;
+	struct err err;
+	s.power_state = 1;
+	submit(&s, &r);
+	await(is_running, r.id);
+	submit(&other, &waits);
+	await(is_running, waits.id);
+	db_fail_nth(world.store->db, 1, RC_NO_SPACE);
+	fio_ends(0, 0, 0, false);
+	await(is_kept, r.id);
+
+	assert_int_equal(bench_get(world.bench, r.id, &kept, &err), RC_OK);
+	assert_int_equal(kept.state, RUN_COMPLETED);
+	expect_result(r.id);
+	assert_int_equal(world.lease_ends, 1);
+	assert_int_equal(world.forgets, 1);
+	assert_int_equal(bench_active(world.bench), 1);
+	assert_int_equal(metric_get(METRIC_RUNS_UNRECORDED), 1);
+	assert_int_equal(bench_cancel(world.bench, &alice, r.id, &err), RC_CONFLICT);
+	assert_int_equal(bench_delete(world.bench, &alice, r.id, &err), RC_STORE);
+
+	db_fail_nth(world.store->db, 0, RC_OK);
+	await(is_recorded, r.id);
+	assert_int_equal(metric_get(METRIC_RUNS_UNRECORDED), 0);
+	assert_int_equal(bench_get(world.bench, r.id, &stored, &err), RC_OK);
+	assert_int_equal(stored.state, RUN_COMPLETED);
+	assert_int_equal(stored.ended_ms, kept.ended_ms);
+	expect_result(r.id);
+	fio_ends(1, 137, 9, false);
+	expect_end(waits.id, RUN_FAILED, "");
+}
+
+/* With one worker after the other stuck on its end, memory would fill up. */
+static void no_run_begins_while_an_end_waits(void **state unused_arg) {
+	struct run_spec s = one_drive("driveA"), other = one_drive("driveB");
+	struct run first, second;
+	submit(&s, &first);
+	await(is_running, first.id);
+	db_fail_nth(world.store->db, 1, RC_NO_SPACE);
+	fio_ends(0, 0, 0, false);
+	await(is_kept, first.id);
+	db_fail_nth(world.store->db, 0, RC_OK);
+	submit(&other, &second); /* whose worker would begin it at once */
+	await_runs(2);
+	assert_true(is_recorded(first.id));
+	fio_ends(1, 137, 9, false);
+	expect_end(second.id, RUN_FAILED, "");
+}
+
+/* Neither is its beginning lost: it waits as in the queue, and can be cancelled. */
+static void a_run_does_not_begin_without_the_store(void **state unused_arg) {
+	struct run_spec s = one_drive("driveA");
+	struct run first, second;
+	struct err err;
+	submit(&s, &first);
+	await(is_running, first.id);
+	submit(&s, &second);
+	db_fail_nth(world.store->db, 1, RC_NO_SPACE);
+	assert_int_equal(bench_cancel(world.bench, &alice, second.id, &err), RC_NO_SPACE);
+	expect_state(second.id, RUN_QUEUED);
+	db_fail_nth(world.store->db, 0, RC_OK);
+	assert_int_equal(bench_cancel(world.bench, &alice, second.id, &err), RC_OK);
+	expect_state(second.id, RUN_CANCELLED);
+	fio_ends(0, 137, 9, false);
+	expect_end(first.id, RUN_FAILED, "");
+}
+
+static void read_state(const char *id, enum run_state state);
+
+static void an_end_that_is_never_stored_is_an_interruption(void **state unused_arg) {
+	struct run_spec s = one_drive("driveA");
 	struct run r;
 	submit(&s, &r);
 	await(is_running, r.id);
-	db_fail_nth(world.store->db, 1, RC_NO_SPACE);
+	db_fail_nth(world.store->db, 1, RC_STORE);
 	fio_ends(0, 0, 0, false);
-	await(store_has_failed, NULL);
+	await(is_kept, r.id);
+	bench_free(world.bench);
+	world.bench = NULL;
 	db_fail_nth(world.store->db, 0, RC_OK);
-	expect_end(r.id, RUN_COMPLETED, "");
-	json_t *doc = document(r.id, RUN_DOCUMENT_RESULT);
-	assert_non_null(doc);
-	json_decref(doc);
+	read_state(r.id, RUN_RUNNING);
 }
 
 /* --- the queue ----------------------------------------------------------------------------------
@@ -607,7 +700,10 @@ int main(void) {
 		TEST(a_running_run_can_be_cancelled),
 		TEST(a_run_that_waits_for_a_drive_can_be_cancelled),
 		TEST(a_queued_run_can_be_cancelled),
-		TEST(a_store_that_fails_at_the_end_is_tried_again),
+		TEST(an_end_waits_in_memory_for_the_store),
+		TEST(no_run_begins_while_an_end_waits),
+		TEST(a_run_does_not_begin_without_the_store),
+		TEST(an_end_that_is_never_stored_is_an_interruption),
 		TEST(runs_wait_for_their_drives_in_order),
 		TEST(lists_show_the_newest_first),
 		TEST(runs_are_interrupted_when_the_daemon_ends),
