@@ -18,6 +18,7 @@ struct entry {
 	int64_t renew_ms;    /* likewise; from then on one is sent to verify it */
 	_Atomic bool renewing;
 	enum role role;
+	struct proof proof;
 	char account_id[37];
 	char name[65];
 };
@@ -78,6 +79,7 @@ bool account_cache_find(
 	const bool found = e && is_valid(c, e, now_ms) && !must_renew(e, now_ms);
 	if (found) {
 		out->role = e->role;
+		out->proof = e->proof;
 		memcpy(out->account_id, e->account_id, sizeof(out->account_id));
 		memcpy(out->name, e->name, sizeof(out->name));
 	}
@@ -117,6 +119,7 @@ void account_cache_put(struct account_cache *c, const uint8_t key[SECRET_FINGERP
 		e->renew_ms = e->expires_ms - for_ms / RENEW_PART;
 		atomic_store(&e->renewing, false);
 		e->role = who->role;
+		e->proof = who->proof;
 		memcpy(e->key, key, sizeof(e->key));
 		str_copy(e->account_id, sizeof(e->account_id), who->account_id);
 		str_copy(e->name, sizeof(e->name), who->name);

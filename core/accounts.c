@@ -137,10 +137,18 @@ static void remember(
 	account_cache_put(a->cache, m->key, who, for_ms, m->generation);
 }
 
-static void take_account(struct actor *out, const struct account *account, enum role role) {
+/* token NULL: a password. */
+static void take_account(
+	struct actor *out, const struct account *account, const struct token *token) {
 	str_copy(out->account_id, sizeof(out->account_id), account->id);
 	str_copy(out->name, sizeof(out->name), account->name);
-	out->role = role;
+	out->role = token && token->role < account->role ? token->role : account->role;
+	out->proof = (struct proof){
+		.account_version = account->config_version,
+		.expires_ms = token ? token->expires_ms : NONE,
+	};
+	if (token)
+		str_copy(out->proof.token_id, sizeof(out->proof.token_id), token->id);
 }
 
 /* A name that nobody has costs as much time as a wrong password. */
@@ -154,7 +162,7 @@ static enum rc check_password(struct accounts *a, const char *name, const char *
 	metric_add(METRIC_AUTH_HASHES, 1);
 	if (!secret_password_matches(password, rc ? NULL : hash) || !account.enabled)
 		return refuse(err);
-	take_account(out, &account, account.role);
+	take_account(out, &account, NULL);
 	return RC_OK;
 }
 
@@ -209,7 +217,7 @@ static enum rc verify_bearer(struct accounts *a, const struct memory *m, const c
 	enum rc rc = find_token(a, secret, &token, &account, err);
 	if (rc)
 		return rc == RC_NOT_FOUND ? refuse(err) : rc;
-	take_account(out, &account, token.role < account.role ? token.role : account.role);
+	take_account(out, &account, &token);
 	if (token.expires_ms != NONE) {
 		const int64_t left_ms = token.expires_ms - clock_wall_ms();
 		for_ms = left_ms < for_ms ? left_ms : for_ms;

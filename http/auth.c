@@ -22,6 +22,7 @@ int auth_check(struct http_request *q, struct err *err) {
 		q->verified = true;
 		return 0;
 	}
+	q->accounts_version = accounts_version(q->server->accounts);
 	const char *authorization = http_header(q, "Authorization");
 	if (!authorization || !authorization[0]) {
 		err_set(err, RC_UNAUTHENTICATED, "credentials are needed");

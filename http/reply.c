@@ -178,7 +178,8 @@ static enum rc check_response(struct http_request *q, struct http_response *r, s
 		log_err(LOG_LEVEL_ERROR, "http", q->path, err);
 		return err_set(err, RC_INTERNAL, "the answer is too large");
 	}
-	return r->stream ? stream_join(r->stream, &q->server->streams, err) : RC_OK;
+	const struct stream_owner owner = {.who = q->actor, .checked = q->accounts_version};
+	return r->stream ? stream_join(r->stream, &q->server->streams, &owner, err) : RC_OK;
 }
 
 void reply_build(struct http_request *q) {
@@ -208,6 +209,7 @@ void reply_render_error(struct http_request *q, int status, const struct err *er
 	struct http_response *r = &q->r;
 	int retry_after_s = r->retry_after_s;
 	reset(r, ERROR_MAX_BYTES);
+	memcpy(q->actor.request_id, request_id(q), sizeof(q->actor.request_id));
 	if (status == 405 && q->match.node)
 		snprintf(r->allow, sizeof(r->allow), "%s", router_allow(q->match.node));
 	if (status == 503)

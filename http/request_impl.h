@@ -46,6 +46,7 @@ struct http_request {
 	const struct http_route *route; /* NULL until it is found */
 
 	struct actor actor;
+	uint64_t accounts_version; /* before the credentials were looked at */
 	char request_id[ID_UUID_SIZE];
 	struct buf body;
 	struct http_response r;

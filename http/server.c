@@ -8,11 +8,13 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/thread.h"
+#include "base/timer.h"
 #include "http/cache.h"
 #include "http/dispatch.h"
 #include "http/listen.h"
 #include "http/mhd.h"
 #include "http/request_impl.h"
+#include "http/review.h"
 
 /* What answers that stand in for unfinished ones have to get out. */
 #define LAST_WORDS_MS 200
@@ -47,7 +49,9 @@ struct http_server *http_server_new(
 	s->workers =
 		s->cache ? pool_new("http-worker", config->workers, job_room(config), err) : NULL;
 	s->mhd = s->workers ? mhd_new(s, err) : NULL;
-	if (s->mhd)
+	s->timers = s->mhd ? timers_new(1, err) : NULL;
+	if (s->timers &&
+		timer_start(s->timers, REVIEW_PERIOD_MS, REVIEW_PERIOD_MS, review_streams, s))
 		return s;
 	http_server_free(s);
 	return NULL;
@@ -195,6 +199,8 @@ void http_server_stop(struct http_server *s, int64_t deadline_ms) {
 	if (atomic_exchange(&s->stopping, true))
 		return;
 	atomic_store(&s->ready, false);
+	timers_free(s->timers);
+	s->timers = NULL;
 	mhd_quiesce(s->mhd);
 	stream_set_close(&s->streams);
 	wait_idle(s, deadline_ms > LAST_WORDS_MS ? deadline_ms - LAST_WORDS_MS : 0);
@@ -217,6 +223,7 @@ void http_server_free(struct http_server *s) {
 	/* A stuck worker still uses all this; the process is about to end. */
 	if (s->left_behind)
 		return;
+	timers_free(s->timers);
 	mhd_free(s->mhd);
 	pool_free(s->workers);
 	cache_free(s->cache);

@@ -13,6 +13,7 @@ struct http_request;
 struct mhd;
 struct pool;
 struct router;
+struct timers;
 
 struct http_server {
 	struct http_config config; /* its texts are borrowed */
@@ -23,6 +24,7 @@ struct http_server {
 	struct cache *cache;
 	struct pool *workers;
 	struct mhd *mhd;
+	struct timers *timers;
 	struct stream_set streams;
 	uint32_t nonce; /* tells this start's version numbers from another's */
 	unsigned url_count;
@@ -31,7 +33,8 @@ struct http_server {
 
 	_Atomic bool ready;
 	_Atomic bool stopping;
-	_Atomic unsigned busy; /* requests begun and not answered to the end */
+	_Atomic bool reviewing; /* a worker asks about streams */
+	_Atomic unsigned busy;  /* requests begun and not answered to the end */
 
 	pthread_mutex_t lock;   /* guards off_loop; taken before nothing */
 	pthread_cond_t changed; /* busy or off_loop shrank while stopping */

@@ -45,6 +45,8 @@ struct http_stream {
 	struct MHD_Connection *conn;
 
 	struct stream_set *set; /* NULL: in none */
+	uint64_t number;        /* in the set, from 1; the set's lock guards the owner */
+	struct stream_owner owner;
 	struct http_stream *prev_in_set, *next_in_set;
 };
 
@@ -292,13 +294,16 @@ void stream_set_release(struct stream_set *set) {
 	pthread_mutex_destroy(&set->lock);
 }
 
-enum rc stream_join(struct http_stream *s, struct stream_set *set, struct err *err) {
+enum rc stream_join(struct http_stream *s, struct stream_set *set, const struct stream_owner *owner,
+	struct err *err) {
+	s->owner = *owner;
 	pthread_mutex_lock(&set->lock);
 	bool full = set->closed || set->count >= set->max;
 	if (!full) {
 		DL_APPEND2(set->first, s, prev_in_set, next_in_set);
 		set->count++;
 		s->set = set;
+		s->number = ++set->joined;
 	}
 	pthread_mutex_unlock(&set->lock);
 	if (full)
@@ -320,5 +325,43 @@ void stream_set_close(struct stream_set *set) {
 	set->closed = true;
 	DL_FOREACH2 (set->first, s, next_in_set)
 		end(s);
+	pthread_mutex_unlock(&set->lock);
+}
+
+static bool is_unchecked(const struct http_stream *s, uint64_t version, int64_t now_ms) {
+	const struct proof *proof = &s->owner.who.proof;
+	const bool expired = proof->expires_ms != NONE && proof->expires_ms <= now_ms;
+	return s->owner.who.account_id[0] && (expired || s->owner.checked != version);
+}
+
+uint64_t stream_set_unchecked(
+	struct stream_set *set, uint64_t version, int64_t now_ms, struct actor *who) {
+	uint64_t number = 0;
+	struct http_stream *s;
+	pthread_mutex_lock(&set->lock);
+	DL_FOREACH2 (set->first, s, next_in_set) {
+		if (!is_unchecked(s, version, now_ms))
+			continue;
+		number = s->number;
+		*who = s->owner.who;
+		break;
+	}
+	pthread_mutex_unlock(&set->lock);
+	return number;
+}
+
+void stream_set_checked(struct stream_set *set, uint64_t number, uint64_t version, bool good) {
+	struct http_stream *s;
+	pthread_mutex_lock(&set->lock);
+	DL_FOREACH2 (set->first, s, next_in_set) {
+		if (s->number != number)
+			continue;
+		s->owner.checked = version;
+		if (!good) {
+			s->owner.who = (struct actor){.account_id = ""}; /* not to be asked again */
+			end(s);
+		}
+		break;
+	}
 	pthread_mutex_unlock(&set->lock);
 }

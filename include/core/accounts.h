@@ -45,6 +45,11 @@ bool accounts_cached(struct accounts *a, const char *authorization, struct actor
 enum rc must_check accounts_verify(
 	struct accounts *a, const char *authorization, struct actor *out, struct err *err);
 
+/* Whether what who showed would still let it in as what it was: RC_UNAUTHENTICATED when account or
+ * token is gone, disabled or expired, has a lower role, or the password may be another. Blocks on
+ * the store. For what outlives its request. */
+enum rc must_check accounts_recheck(struct accounts *a, const struct actor *who, struct err *err);
+
 /* What may change; a NULL or NULL-like field is kept on update. */
 struct account_change {
 	const char *name;

@@ -32,11 +32,19 @@ struct token {
 
 struct once_request;
 
+/* How an actor showed who it is: enough to tell later whether that still holds. */
+struct proof {
+	char token_id[37];        /* "" a password */
+	uint32_t account_version; /* config_version of the account then */
+	int64_t expires_ms;       /* epoch; NONE never */
+};
+
 /* Who acts, carried through every change into claims, events and the audit trail. */
 struct actor {
 	char account_id[37]; /* "" for the daemon itself */
 	char name[65];       /* account name, or "system" */
 	enum role role;
+	struct proof proof;
 	char address[48];                /* peer address, "" for the daemon itself */
 	char request_id[37];             /* "" none */
 	const struct once_request *once; /* core/once.h; NULL none. Borrowed: only a call that

@@ -42,7 +42,7 @@ class Connection:
     def request(self, method, target, headers=(), body=b"", version="HTTP/1.1", credentials=True):
         lines = [f"{method} {target} {version}", "Host: test"]
         if credentials:
-            lines.append("Authorization: " + basic())
+            lines.append("Authorization: " + (basic() if credentials is True else credentials))
         lines += [f"{name}: {value}" for name, value in dict(headers).items()]
         self.send("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
 

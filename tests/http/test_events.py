@@ -6,9 +6,11 @@ import sqlite3
 import threading
 import time
 
+from datetime import datetime, timezone
+
 import pytest
-from raw import Connection
-from service import Service, problem, wait_until
+from raw import Connection, basic
+from service import PASSWORD, Service, problem, wait_until
 
 
 COPY_EVENT = "INSERT INTO event SELECT ?2, at_ms, type, object, actor, data FROM event WHERE id = ?1"
@@ -25,12 +27,12 @@ def service():
 class Stream:
     """A reader of /api/v1/events in a thread: blocks as dicts, comments counted."""
 
-    def __init__(self, service, last=None):
+    def __init__(self, service, last=None, credentials=True):
         headers = {"Accept": "text/event-stream"}
         if last is not None:
             headers["Last-Event-ID"] = str(last)
         self.connection = Connection(service.url, timeout_s=60)
-        self.connection.request("GET", "/api/v1/events", headers=headers)
+        self.connection.request("GET", "/api/v1/events", headers=headers, credentials=credentials)
         head = self.connection.read_until(b"\r\n\r\n").decode().lower()
         self.status = int(head.split()[1])
         self.head = head
@@ -91,6 +93,69 @@ def change(service):
     state = 2 if drive["power"]["effective_state"] == 1 else 1
     assert service.put(drive["href"] + "/power/desired", {"state": state}).status_code in (200, 201)
     return next(e for e in log(service, before) if e["type"] == "power.desired_changed")
+
+
+# -- the reader's rights ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reader(service):
+    """An account of an operator and a token of it."""
+    name = f"reader-{time.monotonic_ns()}"
+    body = {"name": name, "password": PASSWORD, "role": "Operator"}
+    account = service.post("/api/v1/accounts", body).json()
+    body = {"name": "t", "expires_at": in_s(1000)}
+    token = service.post("/api/v1/tokens", body, auth=(name, PASSWORD)).json()
+    yield {"name": name, "account": account["href"], "token": token["href"], "secret": token["token"]}
+    service.delete(account["href"])
+
+
+def in_s(seconds):
+    """The time in so many seconds."""
+    return datetime.fromtimestamp(time.time() + seconds, timezone.utc).isoformat()
+
+
+RIGHTS = {
+    "disabled": ("both", lambda s, r: s.patch(r["account"], {"enabled": False})),
+    "deleted": ("both", lambda s, r: s.delete(r["account"])),
+    "lower role": ("both", lambda s, r: s.patch(r["account"], {"role": "ReadOnly"})),
+    "other password": ("password", lambda s, r: s.patch(r["account"], {"password": "another-password"})),
+    "no token": ("token", lambda s, r: s.delete(r["token"])),
+    "nothing": ("", lambda s, r: s.post("/api/v1/tokens", {"name": "other"})),
+}
+
+
+@pytest.mark.parametrize("how", RIGHTS)
+def test_a_stream_ends_with_its_readers_rights(service, reader, how):
+    ends, do = RIGHTS[how]
+    password, token = basic(reader["name"]), "Bearer " + reader["secret"]
+    with (
+        Stream(service) as own,
+        Stream(service, credentials=password) as by_password,
+        Stream(service, credentials=token) as by_token,
+    ):
+        assert own.status == by_password.status == by_token.status == 200
+        assert do(service, reader).status_code < 300
+        if ends in ("both", "password"):
+            assert by_password.ended.wait(20)
+        if ends in ("both", "token"):
+            assert by_token.ended.wait(20)
+        last = log(service)[-1]["id"]
+        own.wait(lambda e: e["id"] == last)
+        goes_on = [own] + ([by_password] if ends in ("", "token") else [])
+        goes_on += [by_token] if ends in ("", "password") else []
+        heard = [s.comments for s in goes_on]
+        wait_until(lambda: all(s.comments > h + 2 for s, h in zip(goes_on, heard)), 20, "heartbeats")
+        assert not any(s.ended.is_set() for s in goes_on)
+    wait_until(lambda: open_streams(service) == 0)
+
+
+def test_a_stream_ends_with_its_token(service, reader):
+    body = {"name": "short", "expires_at": in_s(2)}
+    token = service.post("/api/v1/tokens", body, auth=(reader["name"], PASSWORD)).json()["token"]
+    with Stream(service, credentials="Bearer " + token) as stream:
+        assert stream.status == 200
+        assert stream.ended.wait(20)
 
 
 # -- the log ----------------------------------------------------------------------------------------

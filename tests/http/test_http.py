@@ -368,6 +368,11 @@ def test_request_ids_are_given_back(service):
     for path in ("/api/v1/drives", "/api/v1/system", "/api/v1/nothing"):
         r = service.get(path, headers={"X-Request-Id": "mine-1"})
         assert r.headers["X-Request-Id"] == "mine-1"
+    for path in ("/api/v1/nothing", "/api/v1/drives/%zz", "/api/v1/drives?colour=1"):
+        r = service.get(path)
+        assert r.json()["request_id"] == r.headers["X-Request-Id"], "whoever refuses it"
+    r = service.get("/api/v1/drives", auth=anonymous)
+    assert r.json()["request_id"] == r.headers["X-Request-Id"]
     body = problem(service.put(WORKLOAD, {}, headers={"X-Request-Id": "mine-2"}), 400)
     assert body["request_id"] == "mine-2"
 

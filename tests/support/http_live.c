@@ -28,6 +28,8 @@ static const struct {
 };
 
 static _Atomic bool remembered[array_len(known)];
+static _Atomic bool revoked[array_len(known)];
+static _Atomic uint64_t version = 1;
 static _Atomic unsigned hashes;
 static _Atomic bool full;
 
@@ -39,8 +41,17 @@ static int known_index(const char *authorization) {
 	return -1;
 }
 
+static int known_index_of(const char *name) {
+	for (size_t i = 0; i < array_len(known); i++) {
+		if (!strcmp(known[i].name, name))
+			return (int)i;
+	}
+	return -1;
+}
+
 static void fill(struct actor *out, int i) {
-	*out = (struct actor){.role = known[i].role};
+	*out = (struct actor){.role = known[i].role, .proof.expires_ms = NONE};
+	snprintf(out->account_id, sizeof(out->account_id), "id-of-%s", known[i].name);
 	snprintf(out->name, sizeof(out->name), "%s", known[i].name);
 }
 
@@ -65,9 +76,24 @@ enum rc accounts_verify(unused_arg struct accounts *a, const char *authorization
 	return RC_OK;
 }
 
+uint64_t accounts_version(unused_arg struct accounts *a) {
+	return version;
+}
+
+enum rc accounts_recheck(unused_arg struct accounts *a, const struct actor *who, struct err *err) {
+	int i = known_index_of(who->name);
+	return i >= 0 && !revoked[i] ? RC_OK
+				     : err_set(err, RC_UNAUTHENTICATED, "the credentials are gone");
+}
+
+void live_accounts_revoke(const char *name) {
+	revoked[known_index_of(name)] = true;
+	version++;
+}
+
 void live_accounts_reset(void) {
 	for (size_t i = 0; i < array_len(known); i++)
-		remembered[i] = false;
+		remembered[i] = revoked[i] = false;
 	hashes = 0;
 	full = false;
 }

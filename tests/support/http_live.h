@@ -45,6 +45,9 @@ unsigned live_accounts_hashes(void);
 /* accounts_verify() answers RC_FULL from now on. */
 void live_accounts_full(bool full);
 
+/* What "reader", "operator" or "admin" have open does not hold any more. */
+void live_accounts_revoke(const char *name);
+
 /* Waits until *what is at least n; fails the test after some seconds. */
 void live_wait(_Atomic unsigned *what, unsigned n);
 

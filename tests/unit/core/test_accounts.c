@@ -395,6 +395,44 @@ static void a_token_is_its_account_with_less(void **state) {
 	assert_int_equal(verify(f, header), RC_UNAUTHENTICATED);
 }
 
+static enum rc update(struct fixture *f, const char *id, const struct account_change *c) {
+	struct account out;
+	struct err err;
+	return accounts_update(f->accounts, &f->admin, id, c, &out, &err);
+}
+
+static void what_was_shown_may_not_hold_any_more(void **state) {
+	struct fixture *f = *state;
+	char secret[SECRET_TOKEN_SIZE], header[SECRET_TOKEN_SIZE + 16];
+	struct account a;
+	struct token t;
+	struct actor by_password, by_token;
+	struct err err;
+	const struct account_change password = {.password = "another horse", .enabled = -1};
+	const struct account_change demote = {.role = ROLE_READ_ONLY, .enabled = -1};
+	create(f, "second", ROLE_OPERATOR, &a);
+	/* "second:correct horse" */
+	assert_int_equal(accounts_verify(f->accounts,
+				 "Basic c2Vjb25kOmNvcnJlY3QgaG9yc2U=", &by_password, &err),
+		RC_OK);
+	assert_int_equal(accounts_token_create(f->accounts, &by_password, "ci", ROLE_NONE, NONE, &t,
+				 secret, &err),
+		RC_OK);
+	snprintf(header, sizeof(header), "Bearer %s", secret);
+	assert_int_equal(accounts_verify(f->accounts, header, &by_token, &err), RC_OK);
+	assert_int_equal(accounts_recheck(f->accounts, &by_password, &err), RC_OK);
+	assert_int_equal(accounts_recheck(f->accounts, &by_token, &err), RC_OK);
+	assert_int_equal(update(f, a.id, &password), RC_OK);
+	assert_int_equal(accounts_recheck(f->accounts, &by_password, &err), RC_UNAUTHENTICATED);
+	assert_int_equal(accounts_recheck(f->accounts, &by_token, &err), RC_OK);
+	assert_int_equal(update(f, a.id, &demote), RC_OK);
+	assert_int_equal(accounts_recheck(f->accounts, &by_token, &err), RC_UNAUTHENTICATED);
+	by_token.role = ROLE_READ_ONLY;
+	assert_int_equal(accounts_recheck(f->accounts, &by_token, &err), RC_OK);
+	assert_int_equal(accounts_token_delete(f->accounts, &f->admin, t.id, &err), RC_OK);
+	assert_int_equal(accounts_recheck(f->accounts, &by_token, &err), RC_UNAUTHENTICATED);
+}
+
 static void a_token_ends_when_it_says(void **state) {
 	struct fixture *f = *state;
 	char secret[SECRET_TOKEN_SIZE], header[SECRET_TOKEN_SIZE + 16];
@@ -467,6 +505,7 @@ int main(void) {
 		TEST(a_disabled_account_does_not_get_in),
 		TEST(a_token_is_its_account_with_less),
 		TEST(a_token_ends_when_it_says),
+		TEST(what_was_shown_may_not_hold_any_more),
 		TEST(a_token_of_another_is_not_there),
 		TEST(a_failing_store_changes_nothing),
 	};

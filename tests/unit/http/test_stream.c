@@ -93,6 +93,24 @@ static void silence_has_heartbeats(void **state) {
 	raw_close(&c);
 }
 
+static void a_stream_ends_with_its_readers_rights(void **state) {
+	(void)state;
+	struct raw_conn reader, other;
+	char text[] = "GET /t/events HTTP/1.1\r\nHost: t\r\n" AS_OPERATOR "\r\n";
+	subscribe(&reader, "/t/events");
+	assert_true(raw_open(&other, live.url));
+	assert_true(raw_sends(&other, text));
+	wait_streams(2);
+	live_accounts_revoke("reader");
+	assert_true(raw_wait_for(&reader, "0\r\n\r\n", RAW_TIMEOUT_MS));
+	wait_streams(1);
+	publish("data: later\n\n");
+	assert_true(raw_wait_for(&other, "data: later\n\n", RAW_TIMEOUT_MS));
+	assert_null(strstr(reader.data, "later"));
+	raw_close(&reader);
+	raw_close(&other);
+}
+
 /* One that outlives the idle time-out, since heartbeats and events are life. */
 static void stream_outlives_the_idle_timeout(void **state) {
 	(void)state;
@@ -204,6 +222,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(events_arrive, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(replay_comes_first_and_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_replay_is_whole_or_refused, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			a_stream_ends_with_its_readers_rights, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(silence_has_heartbeats, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			stream_outlives_the_idle_timeout, set_up, tear_down),
