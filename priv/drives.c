@@ -5,6 +5,7 @@
 
 #include "base/parse.h"
 #include "priv/drives.h"
+#include "priv/file.h"
 #include "priv/inuse.h"
 #include "priv/nvme.h"
 #include "priv/target.h"
@@ -81,7 +82,9 @@ enum rc drives_find(const struct drives *d, const struct priv_drive_ref *ref,
 	if (rc != RC_OK)
 		return rc;
 	if (out->drive.kind != ref->kind || strcmp(out->drive.serial, ref->serial) != 0)
-		return err_set(err, RC_NOT_FOUND, "another drive is %s now", ref->name);
+		return err_set(err, RC_NOT_FOUND,
+			"another %s is %s now than the one with serial %s",
+			out->drive.kind == DRIVE_FILE ? "file" : "drive", ref->name, ref->serial);
 	return RC_OK;
 }
 
@@ -127,19 +130,6 @@ static enum rc find_nvme_namespace(const struct drives *d, const struct priv_fou
 	return err_set(err, RC_NOT_FOUND, "%s has no namespace %u", found->drive.name, nsid);
 }
 
-static void look_at_target(const struct drives *d, const struct priv_found *found, const char *path,
-	struct drive_namespace *ns) {
-	memset(ns, 0, sizeof(*ns));
-	if (found->drive.kind == DRIVE_FILE) {
-		str_copy(ns->path, sizeof(ns->path), found->address);
-		inuse_file(d->root, path, ns);
-		return;
-	}
-	snprintf(
-		ns->path, sizeof(ns->path), "/dev/%.*s", (int)sizeof(ns->path) - 6, found->address);
-	inuse_block(d->root, found->address, ns);
-}
-
 static const char *target_path(const struct drives *d, const struct priv_found *found) {
 	int64_t index;
 
@@ -149,15 +139,36 @@ static const char *target_path(const struct drives *d, const struct priv_found *
 	return d->config->targets[index];
 }
 
+/* *fd: a file, opened; -1 of a block device, which is looked at by its name. */
+static enum rc look_at_target(const struct drives *d, const struct priv_found *found,
+	const char *path, int *fd, struct drive_namespace *ns, struct err *err) {
+	enum rc rc;
+
+	memset(ns, 0, sizeof(*ns));
+	*fd = -1;
+	if (found->drive.kind == DRIVE_BLOCK) {
+		snprintf(ns->path, sizeof(ns->path), "/dev/%.*s", (int)sizeof(ns->path) - 6,
+			found->address);
+		inuse_block(d->root, found->address, ns);
+		return RC_OK;
+	}
+	rc = file_open(path, found->drive.serial, fd, err);
+	if (rc != RC_OK)
+		return rc;
+	str_copy(ns->path, sizeof(ns->path), found->address);
+	inuse_file(d->root, *fd, ns);
+	return RC_OK;
+}
+
 enum rc drives_namespace(const struct drives *d, const struct priv_found *found, uint32_t nsid,
 	struct drive_namespace *ns, char *path, size_t path_size, struct err *err) {
 	struct sysfs_namespace from;
+	auto_close int fd = -1;
 	enum rc rc;
 
 	if (found->drive.kind != DRIVE_NVME) {
 		str_copy(path, path_size, target_path(d, found));
-		look_at_target(d, found, path, ns);
-		return RC_OK;
+		return look_at_target(d, found, path, &fd, ns, err);
 	}
 	rc = find_nvme_namespace(d, found, nsid, &from, err);
 	if (rc != RC_OK)
@@ -169,9 +180,11 @@ enum rc drives_namespace(const struct drives *d, const struct priv_found *found,
 
 /* --- operations ------------------------------------------------------------------------------ */
 
-static void add_signature(const char *path, struct drive_namespace *ns) {
-	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+static int open_device(const char *path) {
+	return open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+}
 
+static void add_signature(int fd, struct drive_namespace *ns) {
 	if (fd < 0)
 		use_add(ns, USE_UNKNOWN, "it could not be opened to look for signatures");
 	else
@@ -188,21 +201,28 @@ static void add_nvme_namespaces(
 	for (size_t i = 0; i < count; i++) {
 		snprintf(path, sizeof(path), "%s/%s", d->root->dev, all[i].name);
 		look_at_namespace(d, found, &all[i], &detail->namespaces[i]);
-		add_signature(path, &detail->namespaces[i]);
+		auto_close int fd = open_device(path);
+		add_signature(fd, &detail->namespaces[i]);
 	}
 	detail->namespace_count = (uint8_t)count;
 }
 
-static void identify_target(
-	const struct drives *d, const struct priv_found *found, struct drive_detail *detail) {
+static enum rc identify_target(const struct drives *d, const struct priv_found *found,
+	struct drive_detail *detail, struct err *err) {
 	const char *path = target_path(d, found);
+	auto_close int fd = -1;
+	enum rc rc = look_at_target(d, found, path, &fd, &detail->namespaces[0], err);
 
+	if (rc != RC_OK)
+		return rc;
+	if (found->drive.kind == DRIVE_BLOCK)
+		fd = open_device(path);
+	add_signature(fd, &detail->namespaces[0]);
 	detail->scale = 1;
 	detail->warning_c = detail->critical_c = NONE;
 	detail->tmt_min_c = detail->tmt_max_c = NONE;
-	look_at_target(d, found, path, &detail->namespaces[0]);
-	add_signature(path, &detail->namespaces[0]);
 	detail->namespace_count = 1;
+	return RC_OK;
 }
 
 static enum rc command(
@@ -256,8 +276,7 @@ static enum rc perform(const struct drives *d, const struct priv_drive_op *op,
 		return nvme_op(d, &found, op, reply, err);
 	if (op->verb != PRIV_VERB_IDENTIFY)
 		return err_set(err, RC_UNSUPPORTED, "%s is a plain device or file", op->drive.name);
-	identify_target(d, &found, &reply->u.detail);
-	return RC_OK;
+	return identify_target(d, &found, &reply->u.detail, err);
 }
 
 void drives_op(

@@ -1,8 +1,11 @@
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/loop.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/parse.h"
@@ -306,16 +309,28 @@ void inuse_block(const struct sysfs_root *root, const char *name, struct drive_n
 /* --- files ----------------------------------------------------------------------------------- */
 
 struct file_check {
-	const char *path;
+	const struct sysfs_root *root;
+	struct stat st;
 	struct drive_namespace *ns;
 };
 
-static void check_file_swap(void *arg, char *line) {
-	const struct file_check *c = arg;
+static bool is_file(const struct file_check *c, uint64_t dev, uint64_t ino) {
+	return c->st.st_dev == dev && c->st.st_ino == ino;
+}
 
-	line[strcspn(line, " \t\n")] = '\0';
+/* "/swap\040file file 8388604 0 -3": by what it is, since a file may have several names. */
+static void check_file_swap(void *check, char *line) {
+	const struct file_check *c = check;
+	char *kind = strpbrk(line, " \t");
+	struct stat st;
+
+	if (!kind || strncmp(kind + strspn(kind, " \t"), "file", 4) != 0)
+		return;
+	*kind = '\0';
 	unescape(line);
-	if (strcmp(line, c->path) == 0)
+	if (stat(line, &st) != 0)
+		use_add(c->ns, USE_UNKNOWN, "the swap file %s could not be looked at", line);
+	else if (is_file(c, st.st_dev, st.st_ino))
 		use_add(c->ns, USE_SWAP, "it is a swap file");
 }
 
@@ -323,32 +338,46 @@ static bool is_loop(const char *name) {
 	return strncmp(name, "loop", 4) == 0;
 }
 
-static void check_file_loops(const struct sysfs_root *root, const struct file_check *c) {
+/* sysfs tells a path as it was in the mount namespace of whoever set the device up. */
+static void check_file_loop(const struct file_check *c, const char *name) {
+	char path[PATH_MAX];
+	struct loop_info64 info;
+
+	snprintf(path, sizeof(path), "%s/%s", c->root->dev, name);
+	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) != 0) {
+		if (fd < 0 || errno != ENXIO)
+			use_add(c->ns, USE_UNKNOWN, "%s could not be asked what it is made of",
+				name);
+	} else if (is_file(c, info.lo_device, info.lo_inode)) {
+		use_add(c->ns, USE_HOLDER, "%s is made of it", name);
+	}
+}
+
+static void check_file_loops(const struct file_check *c) {
 	auto_free char(*names)[SYSFS_NAME_SIZE] = calloc(LOOPS_MAX, SYSFS_NAME_SIZE);
-	char dir[PATH_MAX], backing[PATH_MAX];
+	char dir[PATH_MAX], backing[16];
 	size_t count;
 	bool cut = true;
 
-	snprintf(dir, sizeof(dir), "%s/class/block", root->sys);
+	snprintf(dir, sizeof(dir), "%s/class/block", c->root->sys);
 	count = names ? sysfs_list(dir, is_loop, names, LOOPS_MAX, &cut) : 0;
 	if (cut)
 		use_add(c->ns, USE_UNKNOWN, "the loop devices could not all be looked at");
 	for (size_t i = 0; i < count; i++)
-		if (sysfs_read(
-			    backing, sizeof(backing), "%s/%s/loop/backing_file", dir, names[i]) &&
-			strcmp(backing, c->path) == 0)
-			use_add(c->ns, USE_HOLDER, "%s is made of it", names[i]);
+		if (sysfs_read(backing, sizeof(backing), "%s/%s/loop/backing_file", dir, names[i]))
+			check_file_loop(c, names[i]);
 }
 
-void inuse_file(const struct sysfs_root *root, const char *path, struct drive_namespace *ns) {
-	struct file_check c = {.path = path, .ns = ns};
-	struct stat st;
+void inuse_file(const struct sysfs_root *root, int fd, struct drive_namespace *ns) {
+	struct file_check c = {.root = root, .ns = ns};
 
-	if (lstat(path, &st) != 0) {
+	if (fstat(fd, &c.st) != 0) {
 		use_add(ns, USE_UNKNOWN, "the file could not be looked at");
 		return;
 	}
-	ns->size_bytes = (uint64_t)st.st_size;
-	each_line(root, "swaps", check_file_swap, &c);
-	check_file_loops(root, &c);
+	ns->size_bytes = (uint64_t)c.st.st_size;
+	if (!each_line(root, "swaps", check_file_swap, &c) && errno != ENOENT)
+		use_add(ns, USE_UNKNOWN, "the swap areas could not be read");
+	check_file_loops(&c);
 }

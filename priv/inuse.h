@@ -25,8 +25,8 @@ enum rc must_check inuse_resolve(const struct sysfs_root *root, const char *path
 /* Fills ns (all but nsid and path) for the block device of this kernel name, with all uses that
  * sysfs and procfs show. What cannot be looked at is USE_UNKNOWN. */
 void inuse_block(const struct sysfs_root *root, const char *name, struct drive_namespace *ns);
-/* The same for a regular file: swap and loop devices on it. */
-void inuse_file(const struct sysfs_root *root, const char *path, struct drive_namespace *ns);
+/* The same for a regular file, which fd is: swap and loop devices on it, under whatever name. */
+void inuse_file(const struct sysfs_root *root, int fd, struct drive_namespace *ns);
 
 /* Adds what the first bytes show: a partition table or the signature of a file system, RAID,
  * LVM … fd is open for reading. */

@@ -11,6 +11,7 @@
 
 #include "base/parse.h"
 #include "priv/consent.h"
+#include "priv/file.h"
 #include "priv/inuse.h"
 #include "priv/prepare.h"
 
@@ -107,11 +108,11 @@ static enum rc check_opened(
  * The last gate: an exclusive open, kept until the run ends; the kernel then lets nobody mount or
  * claim the device or a part of it. *busy: someone has claimed it already.
  */
-static enum rc open_target(const char *path, bool file, int *fd, bool *busy, struct err *err) {
+static enum rc open_block(const char *path, int *fd, bool *busy, struct err *err) {
 	int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
 
-	*fd = open(path, file ? flags : flags | O_EXCL);
-	*busy = *fd < 0 && errno == EBUSY && !file;
+	*fd = open(path, flags | O_EXCL);
+	*busy = *fd < 0 && errno == EBUSY;
 	if (*busy)
 		*fd = open(path, flags);
 	return *fd < 0 ? err_errno(err, errno, path) : RC_OK;
@@ -148,13 +149,14 @@ static void drop_page_cache(int fd, bool file) {
 static enum rc open_and_look(const struct request *r, const struct priv_found *found,
 	struct run_target *t, struct drive_namespace *ns, struct err *err) {
 	uint32_t nsid = r->start->targets[r->index].nsid;
-	bool file = found->drive.kind == DRIVE_FILE, busy;
+	bool file = found->drive.kind == DRIVE_FILE, busy = false;
 	char path[PATH_MAX], key[TARGET_KEY_SIZE];
 	enum rc rc;
 
 	rc = drives_namespace(r->drives, found, nsid, ns, path, sizeof(path), err);
 	if (rc == RC_OK)
-		rc = open_target(path, file, &t->fd, &busy, err);
+		rc = file ? file_open(path, found->drive.serial, &t->fd, err)
+			  : open_block(path, &t->fd, &busy, err);
 	if (rc == RC_OK)
 		rc = drives_namespace(r->drives, found, nsid, ns, path, sizeof(path), err);
 	if (rc == RC_OK)

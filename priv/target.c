@@ -1,11 +1,11 @@
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/id.h"
 #include "base/parse.h"
+#include "priv/file.h"
 #include "priv/inuse.h"
 #include "priv/target.h"
 
@@ -59,17 +59,17 @@ static enum rc read_block(
 }
 
 static enum rc read_file(const char *path, struct priv_found *out, struct err *err) {
-	char canonical[PATH_MAX];
+	auto_close int fd = -1;
 	struct stat st;
+	enum rc rc = file_find(path, &fd, err);
 
-	if (!realpath(path, canonical) || lstat(canonical, &st) != 0)
+	if (rc == RC_OK)
+		rc = file_serial(path, fd, out->drive.serial, err);
+	if (rc != RC_OK)
+		return rc;
+	if (fstat(fd, &st) != 0)
 		return err_errno(err, errno, path);
-	if (strcmp(path, canonical) != 0)
-		return err_set(err, RC_INVALID, "%s is not canonical, %s is", path, canonical);
-	if (!S_ISREG(st.st_mode))
-		return err_set(err, RC_INVALID, "%s is neither block device nor file", path);
 	out->drive.kind = DRIVE_FILE;
-	hash_of(path, out->drive.serial, sizeof(out->drive.serial));
 	str_copy(out->transport, sizeof(out->transport), "file");
 	str_copy(out->address, sizeof(out->address), strrchr(path, '/') + 1);
 	out->capacity_bytes = (uint64_t)st.st_size;

@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 
 import pytest
 from service import Service, problem, wait_until
@@ -264,3 +265,112 @@ def test_a_file_system_is_not_written_over(directory, start):
     run = service.run(**body, override_signature=True)
     assert run["state"] == "completed", run["reason"]
     assert path.read_bytes() != before
+
+
+# -- somebody else's hands --------------------------------------------------------------------------
+
+
+def refused(service, body):
+    """Why a run did not come to be, or failed before it touched anything."""
+    r = service.post("/api/v1/benchmarks", body)
+    if r.status_code != 202:
+        assert r.status_code in (400, 403, 404, 409), r.text
+        return r.text
+    location = r.headers["Location"]
+    run = wait_until(lambda: (lambda x: x if x["ended_at"] else None)(service.json(location)))
+    assert run["state"] == "failed", run
+    return run["reason"]
+
+
+def runs_in_the_end(service, body):
+    """A refusal makes the daemon look again."""
+    r = wait_until(lambda: (lambda r: r if r.status_code == 202 else None)(service.post("/api/v1/benchmarks", body)))
+    location = r.headers["Location"]
+    run = wait_until(lambda: (lambda x: x if x["ended_at"] else None)(service.json(location)))
+    assert run["state"] == "completed", run["reason"]
+
+
+def write_to(drive):
+    return {
+        "drives": [drive["id"]],
+        "workload": "seq-write-128k",
+        "runtime_s": 1,
+        "confirm_destructive": [drive["serial"]],
+        "max_write_bytes": MIB,
+    }
+
+
+def test_consent_is_for_a_file_and_not_for_its_name(start, tmp_path):
+    path, bait = make_file(tmp_path, "target.img"), make_file(tmp_path, "bait.img")
+    service = start("--target", str(path), "--allow-destructive", "--settle", "50ms", "--rescan", "1h")
+    drive = wait_until(service.drives)[0]
+    before = bait.read_bytes()
+    os.rename(bait, path)
+    reason = refused(service, write_to(drive))
+    assert "another file" in reason and drive["serial"] in reason
+    assert path.read_bytes() == before
+
+
+def test_a_replaced_file_is_another_drive(start, tmp_path):
+    path, bait = make_file(tmp_path, "target.img"), make_file(tmp_path, "bait.img")
+    service = start("--target", str(path), "--allow-destructive", "--settle", "50ms", "--rescan", "200ms")
+    old = wait_until(service.drives)[0]
+    os.rename(bait, path)
+    new = wait_until(lambda: [d for d in service.drives() if d["id"] != old["id"] and d["state"] == "live"])[0]
+    assert new["serial"] != old["serial"]
+    body = {**write_to(new), "confirm_destructive": [old["serial"]]}
+    problem(service.post("/api/v1/benchmarks", body), 403, "/confirm_destructive")
+    assert service.run(**write_to(new))["state"] == "completed"
+
+
+@pytest.mark.parametrize("mode,uid", [(0o777, 0), (0o775, 0), (0o1777, 0), (0o755, 12345)])
+def test_a_target_that_others_could_swap_is_not_taken(start, tmp_path, mode, uid):
+    directory = tmp_path / "way"
+    directory.mkdir()
+    path = make_file(directory, "target.img")
+    os.chown(directory, uid, uid)
+    directory.chmod(mode)
+    service = start("--target", str(path), "--allow-destructive")
+    reason = wait_until(lambda: service.json("/api/v1/drives")["drives_reason"])
+    assert "a directory on the way" in reason
+    assert service.drives() == []
+
+
+def test_a_link_is_not_taken(start, tmp_path):
+    path = tmp_path / "link.img"
+    path.symlink_to(make_file(tmp_path, "target.img"))
+    service = start("--target", str(path), "--allow-destructive")
+    assert "is a link" in wait_until(lambda: service.json("/api/v1/drives")["drives_reason"])
+
+
+@pytest.fixture
+def linked(tmp_path, start):
+    """A file with a second name that is the target, and the service for it."""
+    path = make_file(tmp_path, "file.img")
+    path.chmod(0o600)
+    os.link(path, tmp_path / "target.img")
+    service = start("--target", str(tmp_path / "target.img"), "--allow-destructive", "--settle", "50ms")
+    return path, service, wait_until(service.drives)[0]
+
+
+def test_a_swap_file_under_another_name_is_seen(linked):
+    path, service, drive = linked
+    subprocess.run(["mkswap", path], check=True, capture_output=True)
+    subprocess.run(["swapon", path], check=True)
+    try:
+        assert "it is a swap file" in refused(service, write_to(drive) | {"override_signature": True})
+    finally:
+        subprocess.run(["swapoff", path], check=True)
+    runs_in_the_end(service, write_to(drive) | {"override_signature": True})
+
+
+def test_a_loop_device_under_another_name_is_seen(linked):
+    path, service, drive = linked
+    loop = subprocess.run(["losetup", "-f", "--show", path], check=True, capture_output=True, text=True).stdout.strip()
+    before = path.read_bytes()
+    try:
+        assert f"{os.path.basename(loop)} is made of it" in refused(service, write_to(drive))
+    finally:
+        subprocess.run(["losetup", "-d", loop], check=True)
+    assert path.read_bytes() == before
+    runs_in_the_end(service, write_to(drive))

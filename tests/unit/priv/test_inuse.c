@@ -1,9 +1,13 @@
+#include <fcntl.h>
+#include <linux/loop.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <cmocka.h>
 
 #include "priv/consent.h"
@@ -216,24 +220,125 @@ static void uses_are_bounded(void **state) {
 	assert_string_equal(ns.uses[DRIVE_MAX_USES - 1].detail, "number 14");
 }
 
-static void files_may_be_swap_or_loop_devices(void **state) {
-	struct drive_namespace ns = {0};
+static void look_at_file(
+	const struct sysfs_root *at, const char *path, struct drive_namespace *ns) {
+	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	memset(ns, 0, sizeof(*ns));
+	inuse_file(at, fd, ns);
+}
+
+static void path_in_tree(char path[160], const char *name) {
+	snprintf(path, 160, "%s/%s", tree.top, name);
+}
+
+static void files_may_be_swap_under_any_name(void **state) {
+	char swap[160], other[160], link_path[160];
+	struct drive_namespace ns;
+
+	(void)state;
+	path_in_tree(swap, "swap file");
+	path_in_tree(other, "other");
+	path_in_tree(link_path, "hard link");
+	fake_tree_file(&tree, "swap file", "12345");
+	fake_tree_file(&tree, "other", "123");
+	assert_int_equal(link(swap, link_path), 0);
+	fake_tree_file(
+		&tree, "proc/swaps", "Filename Type\n%s/swap\\040file file 1 0 -2\n", tree.top);
+	look_at_file(&root, swap, &ns);
+	assert_true(has_use(&ns, USE_SWAP, "it is a swap file"));
+	assert_int_equal(ns.size_bytes, 5);
+	look_at_file(&root, link_path, &ns);
+	assert_true(has_use(&ns, USE_SWAP, "it is a swap file"));
+	look_at_file(&root, other, &ns);
+	assert_int_equal(ns.use_count, 0);
+	/* Removed while it is in use: it may be any file that has another name. */
+	fake_tree_file(&tree, "proc/swaps", "Filename Type\n/gone\\040(deleted) file 1 0 -2\n");
+	look_at_file(&root, other, &ns);
+	assert_true(
+		has_use(&ns, USE_UNKNOWN, "the swap file /gone (deleted) could not be looked at"));
+}
+
+/* --- real loop devices ------------------------------------------------------------------------ */
+
+/* Its number. */
+static int loop_add(const char *backing) {
+	auto_close int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
+	auto_close int file = open(backing, O_RDONLY | O_CLOEXEC);
+	char path[32];
+
+	assert_true(control >= 0 && file >= 0);
+	for (int tries = 0; tries < 100; tries++) {
+		int number = ioctl(control, LOOP_CTL_GET_FREE);
+
+		assert_true(number >= 0);
+		snprintf(path, sizeof(path), "/dev/loop%d", number);
+		auto_close int loop = open(path, O_RDONLY | O_CLOEXEC);
+		if (loop >= 0 && ioctl(loop, LOOP_SET_FD, file) == 0)
+			return number;
+	}
+	fail_msg("no loop device");
+	return -1;
+}
+
+static void loop_remove(int number) {
+	char path[32];
+
+	snprintf(path, sizeof(path), "/dev/loop%d", number);
+	auto_close int loop = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(ioctl(loop, LOOP_CLR_FD, 0), 0);
+}
+
+static bool is_made_into(const char *path, int loop) {
+	struct drive_namespace ns;
+	char detail[64];
+
+	look_at_file(&sysfs_live, path, &ns);
+	snprintf(detail, sizeof(detail), "loop%d is made of it", loop);
+	return has_use(&ns, USE_HOLDER, detail);
+}
+
+static void finds_loop_devices_under_any_name(void **state) {
+	char image[160], other[160], hard[160], bound[160];
+	int loop;
+
+	(void)state;
+	path_in_tree(image, "image");
+	path_in_tree(other, "other");
+	path_in_tree(hard, "hard");
+	path_in_tree(bound, "bound");
+	fake_tree_file(&tree, "image", "%8192s", "");
+	fake_tree_file(&tree, "other", "%8192s", "");
+	fake_tree_file(&tree, "bound", "%s", "");
+	assert_int_equal(link(image, hard), 0);
+	assert_int_equal(mount(image, bound, NULL, MS_BIND, NULL), 0);
+	loop = loop_add(hard);
+	bool by_name = is_made_into(hard, loop), by_link = is_made_into(image, loop),
+	     by_mount = is_made_into(bound, loop), by_mistake = is_made_into(other, loop);
+	assert_int_equal(rename(hard, other), 0);
+	bool after_rename = is_made_into(image, loop);
+	loop_remove(loop);
+	bool afterwards = is_made_into(image, loop);
+	assert_int_equal(umount(bound), 0);
+	assert_true(by_name && by_link && by_mount && after_rename);
+	assert_false(by_mistake);
+	assert_false(afterwards);
+}
+
+static void a_loop_device_that_does_not_answer_counts(void **state) {
+	struct drive_namespace ns;
 	char path[160];
 
 	(void)state;
-	snprintf(path, sizeof(path), "%s/backing file", tree.top);
-	fake_tree_file(&tree, "backing file", "12345");
+	path_in_tree(path, "image");
+	fake_tree_file(&tree, "image", "1");
+	fake_tree_file(&tree, "proc/swaps", "Filename\n");
 	add_block("loop3", 7, 3);
-	fake_tree_file(&tree, "sys/class/block/loop3/loop/backing_file", "%s\n", path);
-	inuse_file(&root, path, &ns);
-	assert_int_equal(ns.size_bytes, 5);
-	assert_true(has_use(&ns, USE_HOLDER, "loop3 is made of it"));
-	memset(&ns, 0, sizeof(ns));
-	fake_tree_file(&tree, "swap file", "1");
-	fake_tree_file(&tree, "proc/swaps", "Filename\n%s/swap\\040file file 1 0 -2\n", tree.top);
-	snprintf(path, sizeof(path), "%s/swap file", tree.top);
-	inuse_file(&root, path, &ns);
-	assert_true(has_use(&ns, USE_SWAP, "it is a swap file"));
+	fake_tree_file(&tree, "sys/class/block/loop3/loop/backing_file", "/somewhere/else\n");
+	look_at_file(&root, path, &ns);
+	assert_true(has_use(&ns, USE_UNKNOWN, "loop3 could not be asked what it is made of"));
+	assert_int_equal(ns.use_count, 1);
 }
 
 /* --- signatures --------------------------------------------------------------------------------
@@ -381,7 +486,9 @@ int main(void) {
 		ON_MACHINE(finds_zones),
 		ON_MACHINE(finds_nothing_on_an_empty_disk),
 		ON_MACHINE(what_cannot_be_looked_at_counts),
-		ON_MACHINE(files_may_be_swap_or_loop_devices),
+		ON_MACHINE(files_may_be_swap_under_any_name),
+		ON_MACHINE(finds_loop_devices_under_any_name),
+		ON_MACHINE(a_loop_device_that_does_not_answer_counts),
 		ON_MACHINE(answers_every_request_rightly),
 		cmocka_unit_test(uses_are_bounded),
 		cmocka_unit_test(finds_signatures_and_partition_tables),
