@@ -15,8 +15,9 @@
 #include "http/server_impl.h"
 
 #define ANSWER_MAX_BYTES (256 * 1024)
-/* Of a body that is read only to keep the connection. */
-#define DISCARD_MAX_BYTES (256 * 1024)
+/* Of a body in chunks that is read only to be answered: the library sends nothing before its end.
+ */
+#define DISCARD_MAX_BYTES (8 * 1024 * 1024)
 
 /* --- checks on the headers, in this order: 0, or the status of the refusal --- */
 
@@ -308,6 +309,10 @@ static enum step refuse(struct http_request *q, int status, const struct err *er
 	if (step == STEP_ANSWER && is_short && !q->close && !http_header(q, "Expect"))
 		return STEP_READ;
 	return step;
+}
+
+bool dispatch_is_early(struct http_request *q) {
+	return !q->reading && announced(q);
 }
 
 static enum step begin(struct http_request *q, const char *method) {

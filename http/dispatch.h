@@ -23,6 +23,9 @@ enum step dispatch_body(struct http_request *q, const char *data, size_t len);
 /* The body is whole. */
 enum step dispatch_complete(struct http_request *q);
 
+/* The answer goes out before the request has come whole. */
+bool dispatch_is_early(struct http_request *q);
+
 /* Answers a waiting request in place of the operation that did not. True when it was waiting. */
 bool dispatch_abandon(struct http_request *q);
 

@@ -14,6 +14,7 @@
 #include "base/metrics.h"
 #include "base/timer.h"
 #include "http/dispatch.h"
+#include "http/farewell.h"
 #include "http/listen.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
@@ -42,6 +43,7 @@
 struct conn {
 	struct conn *prev, *next;
 	int fd;
+	bool linger;                 /* answered ahead of the request's end */
 	_Atomic int64_t deadline_ms; /* monotonic; when we stop waiting for the client */
 };
 
@@ -53,6 +55,7 @@ struct listener {
 struct mhd {
 	struct http_server *server; /* borrowed */
 	struct timers *timers;
+	struct farewell *farewell;
 	unsigned count;
 	struct listener listeners[HTTP_MAX_LISTENERS];
 	_Atomic unsigned conn_count;
@@ -63,9 +66,13 @@ struct mhd {
 
 /* --- connections --- */
 
+/* NULL when memory was out. */
+static struct conn *conn_of(struct MHD_Connection *c) {
+	return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
 static void deadline_set(struct mhd *m, struct MHD_Connection *c, int timeouts) {
-	struct conn *conn =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	struct conn *conn = conn_of(c);
 	int64_t wait_ms = timeouts * (int64_t)m->server->config.idle_timeout_s * 1000;
 	if (wait_ms > STOP_GRACE_MS && atomic_load(&m->server->stopping))
 		wait_ms = STOP_GRACE_MS;
@@ -97,6 +104,8 @@ static void conn_closed(struct mhd *m, struct conn *conn) {
 	pthread_mutex_lock(&m->lock);
 	DL_DELETE(m->conns, conn);
 	pthread_mutex_unlock(&m->lock);
+	if (conn->linger)
+		farewell_keep(m->farewell, conn->fd);
 	free(conn);
 }
 
@@ -134,8 +143,7 @@ static void sweep(void *arg) {
 }
 
 void mhd_received(struct MHD_Connection *c) {
-	struct conn *conn =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+	struct conn *conn = conn_of(c);
 	if (conn)
 		atomic_store_explicit(&conn->deadline_ms, NO_DEADLINE, memory_order_relaxed);
 }
@@ -150,6 +158,14 @@ void mhd_resume(struct MHD_Connection *c) {
 
 /* --- requests --- */
 
+/* Arguments would fill the library's memory of the connection, and closing it is all that the
+ * library does then. It is about to write over them anyway: the text is in its own buffer. */
+static void cut_arguments(const char *target) {
+	char *query = strchr((char *)(uintptr_t)target, '?');
+	if (query)
+		query[1] = '\0';
+}
+
 /* The library decodes paths and arguments as a whole; ours are decoded part by part from the raw
  * target, which is seen only here. */
 static void *on_target(void *cls, const char *target, struct MHD_Connection *c) {
@@ -158,12 +174,16 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *c) 
 	struct http_request *q = request_new(m->server, c, target);
 	if (!q)
 		server_leave(m->server);
+	cut_arguments(target);
 	return q;
 }
 
 static enum MHD_Result queue(struct mhd *m, struct MHD_Connection *c, struct http_request *q) {
 	bool is_stream = q->answer->content_type && !q->answer->bytes;
+	struct conn *conn = conn_of(c);
 	deadline_set(m, c, is_stream ? 0 : ANSWER_TIMEOUTS);
+	if (conn)
+		conn->linger = dispatch_is_early(q);
 	metric_add(METRIC_HTTP_REQUESTS, 1);
 	if (q->answer->status >= 500)
 		metric_add(METRIC_HTTP_5XX, 1);
@@ -308,8 +328,9 @@ struct mhd *mhd_new(struct http_server *server, struct err *err) {
 	}
 	m->server = server;
 	pthread_mutex_init(&m->lock, NULL);
-	m->timers = timers_new(1, err);
-	if (m->timers && timer_start(m->timers, SWEEP_PERIOD_MS, SWEEP_PERIOD_MS, sweep, m))
+	m->timers = timers_new(2, err);
+	m->farewell = m->timers ? farewell_new(m->timers, err) : NULL;
+	if (m->farewell && timer_start(m->timers, SWEEP_PERIOD_MS, SWEEP_PERIOD_MS, sweep, m))
 		return m;
 	mhd_free(m);
 	return NULL;
@@ -410,11 +431,14 @@ void mhd_quiesce(struct mhd *m) {
 void mhd_free(struct mhd *m) {
 	if (!m)
 		return;
+	if (m->farewell)
+		farewell_close(m->farewell);
 	timers_free(m->timers);
 	for (unsigned i = 0; i < m->count; i++) {
 		MHD_stop_daemon(m->listeners[i].daemon);
 		close(m->listeners[i].fd);
 	}
+	farewell_free(m->farewell);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

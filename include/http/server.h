@@ -32,7 +32,7 @@ struct http_config {
 	unsigned max_per_address; /* 0: no limit of its own (0) */
 	unsigned idle_timeout_s;  /* of a connection, over 0 (60); twice that is the most a request
 				     may take to come */
-	size_t header_bytes;      /* of a connection, 1024 … (16384); more is 431 or 413 */
+	size_t header_bytes;      /* of a connection, 1024 … (16384); more is 431 or 414 */
 	unsigned max_streams;     /* of all channels, 0 … (128); then 503 */
 	unsigned cache_bytes_max; /* 0 … (8 MiB), of all cached bodies; one takes up to an eighth */
 	bool gzip;

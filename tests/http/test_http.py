@@ -252,6 +252,31 @@ def test_too_large_bodies_in_chunks_are_413(service, connection):
     assert connection.response().status == 413
 
 
+@pytest.mark.parametrize("credentials", [True, False, basic("admin", "wrong-password")])
+@pytest.mark.parametrize("size", [10_000, 300_000, 3_000_000, 20_000_000])
+def test_the_answer_to_a_large_body_arrives(service, size, credentials):
+    """The whole body is sent before the answer is read, as many clients do."""
+    headers = {"Content-Type": "application/json", "Content-Length": size}
+    for _ in range(3):
+        with Connection(service.url) as c:
+            c.request("PUT", WORKLOAD, headers=headers, body=b" " * size, credentials=credentials)
+            assert c.response().status == (413 if credentials is not False else 401)
+            assert c.closed()
+
+
+def test_the_answer_to_a_large_body_in_chunks_arrives(service):
+    r = service.put(WORKLOAD, data=(b" " * 1000 for _ in range(2000)), headers={"Content-Type": "application/json"})
+    problem(r, 413)
+
+
+def test_many_query_arguments_are_400(service):
+    for count in (100, 300, 1000, 2500):
+        problem(service.get("/api/v1/drives?" + "&".join(f"a{n}" for n in range(count))), 400)
+    for count in (4000, 20000):
+        r = ask(service, "GET", "/api/v1/drives?" + "&".join(f"a{n}" for n in range(count)))
+        assert r.status in (414, 431)
+
+
 def test_bodies_where_none_belongs_are_413(service):
     r = ask(service, "GET", "/api/v1/drives", headers={"Content-Type": "application/json", "Content-Length": 2}, body=b"{}")
     assert r.status == 413
