@@ -473,6 +473,21 @@ static void a_refusal_is_an_answer(void **state) {
 	assert_int_equal(get(f, id).state, DRIVE_FAILED);
 }
 
+/* As sysfs has it: the state must not change to and fro between answers and scans. */
+static void a_drive_that_resets_says_so_itself(void **state) {
+	struct fixture *f = *state;
+	char id[DRIVE_ID_SIZE];
+	const int n = fake_drive_add(f->fake, "S1");
+	start(f, LONG_MS);
+	fake_drive_id(f->drives, "S1", id);
+	fake_drive_refuse(f->fake, n, 2, RC_UNAVAILABLE, 0);
+	assert_int_equal(answer_of(ask(f, id, DRIVE_POWER_SET, 2)).rc, RC_UNAVAILABLE);
+	assert_int_equal(get(f, id).state, DRIVE_RESETTING);
+	fake_drive_refuse(f->fake, n, -1, RC_OK, 0);
+	assert_int_equal(answer_of(ask(f, id, DRIVE_POWER_SET, 2)).rc, RC_OK);
+	assert_int_equal(get(f, id).state, DRIVE_LIVE);
+}
+
 struct gate {
 	struct latch *entered, *open;
 };
@@ -796,6 +811,7 @@ int main(void) {
 		TEST(a_drive_that_never_answers_is_not_asked_for_ever),
 		TEST(one_hung_drive_does_not_delay_another),
 		TEST(a_refusal_is_an_answer),
+		TEST(a_drive_that_resets_says_so_itself),
 		TEST(a_full_queue_is_told_at_once),
 		TEST(health_is_read_by_itself_and_becomes_samples),
 		TEST(uses_and_namespaces_are_looked_at_again),
