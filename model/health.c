@@ -69,7 +69,8 @@ enum drive_health_level drive_health_judge(const struct drive_health *h) {
 	if (h->critical_warning)
 		return DRIVE_HEALTH_CRITICAL;
 	const bool worn = h->percentage_used != NONE && h->percentage_used >= 100;
-	const bool low = h->available_spare_pct != NONE && h->spare_threshold_pct != NONE &&
+	/* Drives that count no spare say 0 of 0. */
+	const bool low = h->available_spare_pct != NONE && h->spare_threshold_pct > 0 &&
 		h->available_spare_pct <= h->spare_threshold_pct;
 	return worn || low ? DRIVE_HEALTH_WARNING : DRIVE_HEALTH_OK;
 }

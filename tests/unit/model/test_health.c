@@ -141,6 +141,7 @@ static void health_is_told_in_one_word(void **state) {
 		{0, 99, 11, 10, DRIVE_HEALTH_OK},
 		{0, 100, 11, 10, DRIVE_HEALTH_WARNING},
 		{0, 0, 10, 10, DRIVE_HEALTH_WARNING},
+		{0, 0, 0, 0, DRIVE_HEALTH_OK},
 		{0, NONE, NONE, 10, DRIVE_HEALTH_OK},
 		{0, NONE, 5, NONE, DRIVE_HEALTH_OK},
 		{4, 100, 0, 10, DRIVE_HEALTH_CRITICAL},
