@@ -141,8 +141,13 @@ enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
 		.fid = NVME_FEAT_FID_POWER_MGMT,
 		.result = &result,
 	};
+	enum rc rc = outcome(nvme_set_features(&args), "Set Features (power management)", err);
+	int current;
 
-	return outcome(nvme_set_features(&args), "Set Features (power management)", err);
+	if (rc == RC_REFUSED && nvme_drive_power_get(fd, &current, NULL) == RC_OK &&
+		current == state)
+		return RC_OK;
+	return rc;
 }
 
 enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {

@@ -17,7 +17,8 @@ enum rc must_check nvme_drive_open(const char *name, int *fd, struct err *err);
 enum rc must_check nvme_drive_identify(int fd, struct drive_detail *out, struct err *err);
 /* Get Features 02h, current: the state alone, without the workload hint. */
 enum rc must_check nvme_drive_power_get(int fd, int *state, struct err *err);
-/* Set Features 02h, not saved. */
+/* Set Features 02h, not saved. A drive whose state is fixed refuses even the one that it is in:
+ * that is RC_OK all the same. */
 enum rc must_check nvme_drive_power_set(int fd, int state, struct err *err);
 /* Log page 02h of the whole controller. */
 enum rc must_check nvme_drive_smart(int fd, struct drive_health *out, struct err *err);

@@ -142,6 +142,14 @@ static void keeps_the_status_of_a_refusal(void **state) {
 	assert_non_null(strstr(err.msg, "does not let the feature be changed"));
 }
 
+static void a_fixed_state_may_be_wished(void **state) {
+	(void)state;
+	model.power = 1;
+	model.power_fixed = true;
+	assert_int_equal(nvme_drive_power_set(fd, 1, NULL), RC_OK);
+	assert_int_equal(nvme_drive_power_set(fd, 0, NULL), RC_REFUSED);
+}
+
 /* --- health ----------------------------------------------------------------------------------- */
 
 static void reads_the_health(void **state) {
@@ -208,6 +216,7 @@ int main(void) {
 		ON_DRIVE(sets_and_reads_back_power_states),
 		ON_DRIVE(a_workload_hint_is_not_part_of_the_state),
 		ON_DRIVE(keeps_the_status_of_a_refusal),
+		ON_DRIVE(a_fixed_state_may_be_wished),
 		ON_DRIVE(reads_the_health),
 		ON_DRIVE(errors_become_one_vocabulary),
 		ON_DRIVE(opens_controllers_only),
