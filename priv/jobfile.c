@@ -64,7 +64,6 @@ static void add_global(struct buf *out, const struct priv_run_start *s) {
 		"norandommap=1\n"
 		"refill_buffers=1\n"
 		"write_bw_log=bw\n"
-		"write_iops_log=iops\n"
 		"log_avg_msec=%u\n"
 		"log_unix_epoch=1\n"
 		"percentile_list=50:90:95:99:99.9:99.99\n",

@@ -64,7 +64,8 @@ static void leave_out_draining(struct result *r, const struct fio_window *whole)
 
 /* The window and rates by the logs where they are whole; returns the time to show. */
 static struct fio_window take_rates(struct result *r, const struct fio_report *report) {
-	struct fio_logs logs = {r->job->dir_fd, r->job->drive_count, r->job->spec.workload.jobs, 0};
+	const struct workload *w = &r->job->spec.workload;
+	struct fio_logs logs = {r->job->dir_fd, r->job->drive_count, w->jobs, w->block_bytes, 0};
 	struct fio_window whole;
 	struct err err;
 	enum rc rc = fio_logs_window(&logs, &r->shared, &whole, &err);

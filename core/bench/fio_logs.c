@@ -11,15 +11,7 @@
 #define LINE_SIZE 128
 #define MAX_MS (INT64_C(1) << 52)
 
-enum log_kind { LOG_BANDWIDTH, LOG_IOPS, LOG_KINDS };
-
-static const struct {
-	const char *name;
-	double unit; /* of a value: fio logs KiB/s and I/O/s */
-} kinds[LOG_KINDS] = {
-	[LOG_BANDWIDTH] = {"bw_bw", 1024},
-	[LOG_IOPS] = {"iops_iops", 1},
-};
+#define UNIT 1024 /* of a value: KiB/s */
 
 struct entry {
 	int64_t from_ms, to_ms; /* the interval */
@@ -34,10 +26,10 @@ struct reader {
 	int64_t last_ms[FIO_DIRECTIONS]; /* end of the interval before; NONE */
 };
 
-static enum rc reader_open(struct reader *r, const struct fio_logs *logs, enum log_kind kind,
-	unsigned job, struct err *err) {
+static enum rc reader_open(
+	struct reader *r, const struct fio_logs *logs, unsigned job, struct err *err) {
 	char name[32];
-	snprintf(name, sizeof(name), "%s.%u.log", kinds[kind].name, job + 1);
+	snprintf(name, sizeof(name), "bw_bw.%u.log", job + 1);
 	*r = (struct reader){.period_ms = logs->period_ms, .last_ms = {NONE, NONE}};
 	int fd = openat(logs->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
@@ -99,7 +91,7 @@ struct span {
 static enum rc log_span(
 	const struct fio_logs *logs, unsigned job, struct span *out, struct err *err) {
 	struct reader r;
-	enum rc rc = reader_open(&r, logs, LOG_BANDWIDTH, job, err);
+	enum rc rc = reader_open(&r, logs, job, err);
 	if (rc)
 		return rc;
 	*out = (struct span){INT64_MAX, INT64_MIN, INT64_MAX};
@@ -155,36 +147,37 @@ static double overlap_ms(const struct entry *e, int64_t from_ms, int64_t to_ms) 
 	return to > from ? (double)(to - from) : 0;
 }
 
-static double *rate_of(struct fio_rates *r, enum log_kind kind) {
-	return kind == LOG_BANDWIDTH ? &r->bytes_per_s : &r->iops;
+static void add_rate(const struct fio_logs *logs, struct fio_rates *r, double bytes_per_s) {
+	r->bytes_per_s += bytes_per_s;
+	r->iops += bytes_per_s / logs->block_bytes;
 }
 
 static void add_to_series(
-	struct fio_series *s, enum log_kind kind, const struct entry *e, double rate) {
+	const struct fio_logs *logs, struct fio_series *s, const struct entry *e) {
 	int64_t first = (e->from_ms - s->from_ms) / s->step_ms;
 	for (int64_t i = first < 0 ? 0 : first; i < (int64_t)s->count; i++) {
 		int64_t from = s->from_ms + i * s->step_ms;
 		if (from >= e->to_ms)
 			break;
-		*rate_of(&s->points[i].rates[e->direction], kind) +=
-			rate * overlap_ms(e, from, from + s->step_ms) / (double)s->step_ms;
+		add_rate(logs, &s->points[i].rates[e->direction],
+			e->value * UNIT * overlap_ms(e, from, from + s->step_ms) /
+				(double)s->step_ms);
 	}
 }
 
-static enum rc add_log(const struct fio_logs *logs, enum log_kind kind, unsigned job,
-	const struct fio_window *shared, struct fio_rates *rates, struct fio_series *series,
-	struct err *err) {
+static enum rc add_log(const struct fio_logs *logs, unsigned job, const struct fio_window *shared,
+	struct fio_rates *rates, struct fio_series *series, struct err *err) {
 	struct reader r;
-	enum rc rc = reader_open(&r, logs, kind, job, err);
+	enum rc rc = reader_open(&r, logs, job, err);
 	if (rc)
 		return rc;
 	struct entry e;
 	double length_ms = (double)(shared->to_ms - shared->from_ms);
 	while (reader_next(&r, &e)) {
-		double rate = e.value * kinds[kind].unit;
-		*rate_of(&rates[e.direction], kind) +=
-			rate * overlap_ms(&e, shared->from_ms, shared->to_ms) / length_ms;
-		add_to_series(series, kind, &e, rate);
+		add_rate(logs, &rates[e.direction],
+			e.value * UNIT * overlap_ms(&e, shared->from_ms, shared->to_ms) /
+				length_ms);
+		add_to_series(logs, series, &e);
 	}
 	reader_close(&r);
 	return RC_OK;
@@ -206,11 +199,8 @@ enum rc fio_logs_rates(const struct fio_logs *logs, const struct fio_window *sha
 	struct fio_series *series, struct err *err) {
 	enum rc rc = fio_series_init(series, whole, logs->period_ms, err);
 	memset(rates, 0, logs->drives * sizeof(rates[0]));
-	for (unsigned job = 0; !rc && job < logs->drives * logs->jobs_per_drive; job++) {
-		for (int kind = 0; !rc && kind < LOG_KINDS; kind++)
-			rc = add_log(logs, (enum log_kind)kind, job, shared,
-				rates[job / logs->jobs_per_drive], series, err);
-	}
+	for (unsigned job = 0; !rc && job < logs->drives * logs->jobs_per_drive; job++)
+		rc = add_log(logs, job, shared, rates[job / logs->jobs_per_drive], series, err);
 	if (rc)
 		fio_series_release(series);
 	return rc;

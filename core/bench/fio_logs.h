@@ -1,7 +1,8 @@
 /*
- * fio's per-second logs: lines "epoch ms, value, direction, …", a file a job and quantity. A line
+ * fio's per-second logs of bandwidth: lines "epoch ms, KiB/s, direction, …", a file a job. A line
  * stands at the end of its interval and holds the mean rate over it; an interval without I/O has
- * no line; the ramp time has none, and the last interval often has none either.
+ * no line; the ramp time has none, and the last interval often has none either. All operations are
+ * of one size: that gives IOPS more finely than fio's log of them, which cuts to whole numbers.
  */
 #ifndef DRIVEWATT_CORE_BENCH_FIO_LOGS_H
 #define DRIVEWATT_CORE_BENCH_FIO_LOGS_H
@@ -17,6 +18,7 @@
 struct fio_logs {
 	int dir_fd; /* borrowed */
 	unsigned drives, jobs_per_drive;
+	uint32_t block_bytes;
 	int64_t period_ms; /* found by fio_logs_window */
 };
 

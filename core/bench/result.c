@@ -31,25 +31,28 @@ static void write_latency(struct jsonw *w, const struct histogram *h, double sca
 	jsonw_object_end(w);
 }
 
-static int64_t scaled(int64_t n, double scale) {
-	return (int64_t)fmin((double)n * scale, 9e18);
+/* What the rates come to in the window. */
+static int64_t amount(const struct result *r, double rate) {
+	const double shared_s = (double)(r->shared.to_ms - r->shared.from_ms) / 1000;
+	return llround(fmin(rate * shared_s, 9e18));
 }
 
-static void write_direction(struct jsonw *w, const char *key, const struct fio_rates *rates,
-	const struct fio_sum *sum, double scale) {
+static void write_direction(struct jsonw *w, const char *key, const struct result *r,
+	const struct fio_rates *rates, const struct histogram *latency) {
+	const double scale = scale_of(r);
 	jsonw_object(w, key);
 	jsonw_double(w, "iops", rates->iops * scale);
 	jsonw_double(w, "bytes_per_s", rates->bytes_per_s * scale);
-	jsonw_int(w, "bytes", scaled(sum->bytes, scale));
-	jsonw_int(w, "ios", scaled(sum->ios, scale));
-	write_latency(w, &sum->latency, scale);
+	jsonw_int(w, "bytes", amount(r, rates->bytes_per_s * scale));
+	jsonw_int(w, "ios", amount(r, rates->iops * scale));
+	write_latency(w, latency, scale);
 	jsonw_object_end(w);
 }
 
-static const struct fio_sum no_sum;
+static const struct histogram no_latency;
 
-static const struct fio_sum *sum_of(const struct result *r, unsigned drive, int direction) {
-	return r->report ? &r->report->drives[drive].sums[direction] : &no_sum;
+static const struct histogram *latency_of(const struct result *r, unsigned drive, int direction) {
+	return r->report ? &r->report->drives[drive].sums[direction].latency : &no_latency;
 }
 
 static struct fio_rates total_rates(const struct result *r, int direction) {
@@ -62,19 +65,15 @@ static struct fio_rates total_rates(const struct result *r, int direction) {
 }
 
 static void write_total_direction(struct jsonw *w, const struct result *r, int direction) {
-	auto_free struct fio_sum *total = calloc(1, sizeof(*total));
-	if (!total) {
+	auto_free struct histogram *latency = calloc(1, sizeof(*latency));
+	if (!latency) {
 		w->out->failed = RC_NOMEM;
 		return;
 	}
-	for (unsigned i = 0; i < r->job->drive_count; i++) {
-		const struct fio_sum *sum = sum_of(r, i, direction);
-		total->bytes += sum->bytes;
-		total->ios += sum->ios;
-		histogram_merge(&total->latency, &sum->latency);
-	}
+	for (unsigned i = 0; i < r->job->drive_count; i++)
+		histogram_merge(latency, latency_of(r, i, direction));
 	struct fio_rates rates = total_rates(r, direction);
-	write_direction(w, direction_names[direction], &rates, total, scale_of(r));
+	write_direction(w, direction_names[direction], r, &rates, latency);
 }
 
 static void write_total(struct jsonw *w, const struct result *r) {
@@ -95,8 +94,7 @@ static void write_drive(struct jsonw *w, const struct result *r, unsigned i) {
 		jsonw_int(w, "error", r->report->drives[i].error);
 	}
 	for (int k = 0; k < FIO_DIRECTIONS; k++)
-		write_direction(
-			w, direction_names[k], &r->rates[i][k], sum_of(r, i, k), scale_of(r));
+		write_direction(w, direction_names[k], r, &r->rates[i][k], latency_of(r, i, k));
 	jsonw_object_end(w);
 }
 

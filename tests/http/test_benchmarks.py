@@ -24,7 +24,10 @@ def test_result_has_throughput_per_drive_and_in_total(completed):
     drives = completed["result"]["drives"]
     assert len(drives) == 2
     assert total["bytes_per_s"] == pytest.approx(sum(d["read"]["bytes_per_s"] for d in drives), rel=0.02)
-    assert total["iops"] == pytest.approx(total["bytes_per_s"] / 131072, rel=0.05)
+    assert total["iops"] == pytest.approx(total["bytes_per_s"] / 131072, rel=1e-6)
+    shared_s = completed["result"]["window"]["shared_s"]
+    assert total["bytes"] == pytest.approx(total["bytes_per_s"] * shared_s, abs=2)
+    assert total["ios"] == pytest.approx(total["iops"] * shared_s, abs=2)
     latency = total["latency_us"]
     assert 0 < latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["p99_9"] <= latency["max"]
     assert completed["result"]["total"]["write"]["bytes"] == 0

@@ -304,7 +304,7 @@ static void histograms_merge(void **state) {
 
 static void the_window_is_what_all_jobs_share(void **state) {
 	(void)state;
-	struct fio_logs logs = {open_dir(DATA "/run"), 2, 2, 0};
+	struct fio_logs logs = {open_dir(DATA "/run"), 2, 2, 4096, 0};
 	struct fio_window shared, whole;
 	struct fio_rates rates[2][FIO_DIRECTIONS];
 	struct fio_series series;
@@ -348,8 +348,7 @@ static int make_dir(void **state) {
 }
 
 static int remove_dir(void **state) {
-	static const char *const names[] = {
-		"bw_bw.1.log", "bw_bw.2.log", "iops_iops.1.log", "iops_iops.2.log"};
+	static const char *const names[] = {"bw_bw.1.log", "bw_bw.2.log"};
 	struct log_dir *d = *state;
 	for (size_t i = 0; i < array_len(names); i++)
 		unlinkat(d->fd, names[i], 0);
@@ -366,10 +365,8 @@ static void seconds_without_io_count_as_such(void **state) {
 	write_log(d, "bw_bw.1.log",
 		"11000, 100, 0, 0, 0\n12000, 200, 0, 0, 0\n13000, 300, 0, 0, 0\n"
 		"14000, 400, 0, 0, 0\nno line\n");
-	write_log(d, "iops_iops.1.log", "11000, 1, 0, 0, 0\n12000, 2, 0, 0, 0\n");
 	write_log(d, "bw_bw.2.log", "12500, 50, 1, 0, 0\n14500, 70, 1, 0, 0\n");
-	write_log(d, "iops_iops.2.log", "12500, 5, 1, 0, 0\n");
-	struct fio_logs logs = {d->fd, 2, 1, 0};
+	struct fio_logs logs = {d->fd, 2, 1, 512, 0};
 	struct fio_window shared, whole;
 	struct fio_rates rates[2][FIO_DIRECTIONS];
 	struct fio_series series;
@@ -384,6 +381,7 @@ static void seconds_without_io_count_as_such(void **state) {
 	assert_true(fabs(rates[0][FIO_READ].bytes_per_s - 800.0 / 2.5 * 1024) < 1e-6);
 	/* 1 s of 50, 1 s of nothing, 0.5 s of 70 */
 	assert_true(fabs(rates[1][FIO_WRITE].bytes_per_s - 85.0 / 2.5 * 1024) < 1e-6);
+	assert_true(fabs(rates[1][FIO_WRITE].iops - 85.0 / 2.5 * 2) < 1e-6);
 	assert_true(rates[0][FIO_WRITE].bytes_per_s == 0);
 	/* 10.0–14.5 in steps of a second; the last is half empty */
 	assert_int_equal(series.count, 5);
@@ -394,7 +392,7 @@ static void seconds_without_io_count_as_such(void **state) {
 
 static void a_missing_or_empty_log_is_told(void **state) {
 	struct log_dir *d = *state;
-	struct fio_logs logs = {d->fd, 1, 2, 0};
+	struct fio_logs logs = {d->fd, 1, 2, 4096, 0};
 	struct fio_window shared, whole;
 	struct err err;
 	write_log(d, "bw_bw.1.log", "11000, 100, 0, 0, 0\n");
@@ -407,7 +405,7 @@ static void a_missing_or_empty_log_is_told(void **state) {
 
 static void long_periods_are_recognised(void **state) {
 	struct log_dir *d = *state;
-	struct fio_logs logs = {d->fd, 1, 1, 0};
+	struct fio_logs logs = {d->fd, 1, 1, 4096, 0};
 	struct fio_window shared, whole;
 	struct err err;
 	write_log(d, "bw_bw.1.log", "13000, 1, 0, 0, 0\n13000, 1, 1, 0, 0\n16001, 1, 0, 0, 0\n");

@@ -69,7 +69,6 @@ static void random_jobs_share_the_region(void **state) {
 		"norandommap=1\n"
 		"refill_buffers=1\n"
 		"write_bw_log=bw\n"
-		"write_iops_log=iops\n"
 		"log_avg_msec=1000\n"
 		"log_unix_epoch=1\n"
 		"percentile_list=50:90:95:99:99.9:99.99\n"
