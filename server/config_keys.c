@@ -12,7 +12,7 @@ const struct config_key config_keys[] = {
 	{"config", KEY_TEXT, AT(config), 0, 0, "", "FILE", "configuration file; not read unless named"},
 	{"listen", KEY_LIST, AT(listen), 0, 0, "127.0.0.1:8484", "ADDR:PORT", "address to serve on, repeatable; port 0 picks one"},
 	{"data-dir", KEY_TEXT, AT(data_dir), 0, 0, "/var/lib/drivewatt", "DIR", "where the databases are kept"},
-	{"user", KEY_TEXT, AT(user), 0, 0, "", "NAME", "account of the network process when started as root; empty: drivewatt where it exists, else nobody"},
+	{"user", KEY_TEXT, AT(user), 0, 0, "drivewatt", "NAME", "account of the network process when started as root: one of its own, which must exist"},
 	{"log-level", KEY_TEXT, AT(log_level), 0, 0, "info", "LEVEL", "error, warning, info or debug"},
 	{"secret-key-file", KEY_TEXT, AT(secret_key_file), 0, 0, "", "FILE", "key that seals BMC passwords; empty: secret.key in the data directory"},
 	{"admin-password-file", KEY_TEXT, AT(admin_password_file), 0, 0, "", "FILE", "password of the administrator, used at the first start"},

@@ -152,6 +152,7 @@ static enum rc make_core(struct process *p, struct err *err) {
 	return p->core ? RC_OK : err->rc;
 }
 
+/* Last of all: a password that was made is shown once, by a start that serves. */
 static enum rc make_admin(struct process *p, struct err *err) {
 	char made[32] = "";
 	enum rc rc = accounts_bootstrap(p->core->accounts, p->admin_password, made, err);
@@ -221,13 +222,13 @@ static enum rc compose(struct process *p, struct err *err) {
 	if (rc == RC_OK)
 		rc = make_core(p, err);
 	if (rc == RC_OK)
-		rc = make_admin(p, err);
-	if (rc == RC_OK)
 		rc = make_faces(p, err);
 	if (rc == RC_OK)
 		rc = core_start(p->core, err);
 	if (rc == RC_OK)
 		rc = http_server_start(p->http, err);
+	if (rc == RC_OK)
+		rc = make_admin(p, err);
 	return rc;
 }
 

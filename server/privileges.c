@@ -50,12 +50,15 @@ void helper_reap(pid_t pid, int64_t deadline_ms) {
 		close(fd);
 }
 
+/* Never a shared one such as nobody unasked: its other processes could read our secrets. */
 static const struct passwd *account_of(const char *user, struct err *err) {
-	const struct passwd *pw = getpwnam(user[0] ? user : "drivewatt");
-	if (!pw && !user[0])
-		pw = getpwnam("nobody");
+	const char *name = user[0] ? user : "drivewatt";
+	const struct passwd *pw = getpwnam(name);
 	if (!pw)
-		err_field(err, RC_INVALID, "user", "there is no account '%.100s'", user);
+		err_field(err, RC_INVALID, "user",
+			"there is no account '%.64s': make it (useradd --system %.64s) or name "
+			"another",
+			name, name);
 	return pw;
 }
 

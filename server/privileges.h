@@ -15,8 +15,8 @@ enum rc must_check helper_fork(
 void helper_reap(pid_t pid, int64_t deadline_ms);
 
 /* Makes the data directory (absolute path into out[size]) and, as root, gives it to `user`
- * ("": drivewatt where that account exists, else nobody). Already existing files of ours change
- * hands with it. */
+ * ("": drivewatt), RC_INVALID when there is no such account. Already existing files of ours
+ * change hands with it. */
 enum rc must_check data_dir_prepare(
 	const char *path, const char *user, char *out, size_t size, struct err *err);
 /* Takes the directory for this process alone, until *fd is closed; RC_CONFLICT when another has

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Installs the Debian packages that are missing: `deps.sh run` what building and running needs,
 # `deps.sh test` also what the tests need, `deps.sh bench` what `make bench` needs,
-# `deps.sh package` what packaging needs, `deps.sh package-test` also what its tests need.
+# `deps.sh package` what packaging needs, `deps.sh package-test` also what its tests need. Where root is
+# to run the daemon (run, test, bench) it also makes the daemon's account, if that is missing.
 set -eu
 
 run_packages=(
@@ -26,6 +27,15 @@ is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
+# As the package does by deploy/drivewatt.sysusers.
+make_account() {
+	if [ "$(id -u)" -eq 0 ] && ! getent passwd drivewatt >/dev/null; then
+		echo "Making the account drivewatt, which the daemon becomes"
+		useradd --system --no-create-home --home-dir /var/lib/drivewatt \
+			--shell /usr/sbin/nologin --comment 'drivewatt network process' drivewatt
+	fi
+}
+
 case ${1:-run} in
 test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
 package) wanted=("${run_packages[@]}" "${package_packages[@]}") ;;
@@ -38,6 +48,9 @@ missing=()
 for package in "${wanted[@]}"; do
 	is_installed "$package" || missing+=("$package")
 done
+case ${1:-run} in
+run | test | bench) make_account ;;
+esac
 if [ ${#missing[@]} -eq 0 ]; then
 	exit 0
 fi

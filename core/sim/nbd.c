@@ -79,7 +79,7 @@ struct sim_nbd {
 	struct conn *conns;
 	unsigned conn_count;
 	struct conn *flush; /* have new answers */
-	bool told_late, told_full;
+	bool told_late, told_full, told_foreign;
 	uint8_t *scratch; /* payload that nobody wants */
 	uint8_t *zeros;
 };
@@ -432,12 +432,25 @@ static bool is_full(struct sim_nbd *n, const struct listener *l) {
 	return full;
 }
 
+/* fio is root's, without capabilities, or ours. Others would take connections away from it. */
+static bool is_foreign(struct sim_nbd *n, int fd) {
+	struct ucred peer;
+	socklen_t size = sizeof(peer);
+	const bool known = getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
+	if (known && (peer.uid == 0 || peer.uid == geteuid()))
+		return false;
+	if (!n->told_foreign)
+		log_warning("sim", "connection refused: not of root or of this account");
+	n->told_foreign = true;
+	return true;
+}
+
 static void listener_ready(struct sim_nbd *n, struct watch *w, uint32_t events unused_arg) {
 	struct listener *l = (struct listener *)w;
 	const int fd = accept_one(n, w->fd);
 	if (fd < 0)
 		return;
-	struct conn *c = is_full(n, l) ? NULL : conn_new(n, l, fd);
+	struct conn *c = is_foreign(n, fd) || is_full(n, l) ? NULL : conn_new(n, l, fd);
 	if (!c) {
 		close(fd);
 		return;
@@ -465,7 +478,7 @@ static enum rc listen_at(struct sim_nbd *n, struct listener *l, struct err *err)
 	if (l->watch.fd < 0)
 		return err_errno(err, errno, "socket of a simulated drive");
 	unlink(l->path);
-	/* fio runs as another account without capabilities; behind the socket is nothing real. */
+	/* Root without capabilities, as fio is, is let in by the mode of others; see is_foreign. */
 	if (bind(l->watch.fd, (struct sockaddr *)&a, sizeof(a)) || chmod(l->path, 0666) ||
 		listen(l->watch.fd, SIM_NBD_CONNECTIONS) || !watch_add(n, &l->watch))
 		return err_errno(err, errno, l->path);

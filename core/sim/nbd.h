@@ -1,7 +1,7 @@
 /*
  * The simulated drives' NBD exports: a UNIX stream socket each, <socket_dir>/<drive name>.sock,
  * one thread for all. What is written is dropped, what is read is zeros; when a request is
- * answered is the pace's business.
+ * answered is the pace's business. Only root and the daemon's own account get a connection.
  */
 #ifndef DRIVEWATT_CORE_SIM_NBD_H
 #define DRIVEWATT_CORE_SIM_NBD_H

@@ -20,7 +20,8 @@ struct sim_config {
 	const char *model_file;  /* JSON file with one model, instead; NULL */
 	unsigned scale;          /* 0: the model's own */
 	const char *instance_id; /* serials derive from it */
-	const char *socket_dir;  /* made if need be, mode 0711; <drive name>.sock in it, for all */
+	const char *socket_dir; /* made if need be, mode 0711; <drive name>.sock in it, for root and
+				   us */
 };
 
 /* Serves at once, all drives in power state 0. hosts NULL: no meter and no baselines; energy NULL:

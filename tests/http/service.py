@@ -2,6 +2,7 @@
 
 import functools
 import os
+import pwd
 import re
 import shutil
 import signal
@@ -17,6 +18,13 @@ BINARY = os.environ.get("DRIVEWATTD", "build/drivewattd")
 PASSWORD = "a-good-password"
 START_S = 60
 STOP_S = 40
+
+# As root the daemon becomes an account of its own. Where it is missing, nobody does for a test.
+ACCOUNT = "drivewatt"
+try:
+    pwd.getpwnam(ACCOUNT)
+except KeyError:
+    ACCOUNT = os.environ["DRIVEWATT_USER"] = "nobody"
 
 # Lines that no run may leave behind, unless the test provokes them.
 BAD_LINE = re.compile(

@@ -16,7 +16,7 @@ import requests
 import trustme
 from bed import Bed
 from raw import Connection
-from service import BINARY, PASSWORD, Service, problem, wait_until
+from service import ACCOUNT, BINARY, PASSWORD, Service, problem, wait_until
 
 STOP_WITHIN_S = 25
 
@@ -24,6 +24,7 @@ STOP_WITHIN_S = 25
 def once(*flags, env=None, timeout=30):
     """A start that ends by itself: (status, output, log)."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("DRIVEWATT_")}
+    environment["DRIVEWATT_USER"] = ACCOUNT
     done = subprocess.run(
         [BINARY, *flags], env={**environment, **(env or {})}, capture_output=True, text=True, timeout=timeout
     )
@@ -167,6 +168,18 @@ def test_an_account_that_is_not_there(tmp_path):
     assert "no-such-user" in refused("--data-dir", str(tmp_path / "d"), "--user", "no-such-user")
 
 
+def test_no_shared_account_unasked(tmp_path):
+    """Where nobody has made the account drivewatt."""
+    with open("/etc/passwd", encoding="utf-8") as f:
+        (tmp_path / "passwd").write_text("".join(line for line in f if not line.startswith("drivewatt:")))
+    mount = ("unshare", "-m", "sh", "-c", f'mount --bind {tmp_path}/passwd /etc/passwd && exec "$@"', "sh")
+    command = [*mount, BINARY, "--listen", "127.0.0.1:0", "--simulate", "1", "--data-dir", str(tmp_path / "d")]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("DRIVEWATT_")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=30)
+    assert done.returncode == 1 and "useradd --system drivewatt" in done.stderr, done.stderr
+    assert not os.path.exists(tmp_path / "d" / "control.db")
+
+
 @pytest.mark.parametrize("name", ["control.db", "samples.db"])
 def test_damaged_files_are_told(start, name):
     service = start("--simulate", "1")
@@ -229,6 +242,20 @@ def test_a_password_is_made_and_printed_once(start):
     assert service.get("/api/v1/drives").status_code == 200
 
 
+def test_a_start_that_fails_makes_no_password(start, tmp_path):
+    """The first one that serves shows it."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        address = f"127.0.0.1:{s.getsockname()[1]}"
+        code, out, err = once("--listen", address, "--simulate", "1", "--data-dir", str(tmp_path / "data"))
+    assert code == 1 and address in err and "password" not in out + err
+    service = start("--simulate", "1", password=None, data_dir=str(tmp_path))
+    (line,) = [line for line in service.lines if "password" in line]
+    service.session.auth = ("admin", re.search(r"password (\S+)", line).group(1))
+    assert service.get("/api/v1/drives").status_code == 200
+
+
 def test_a_password_from_a_file(start, tmp_path):
     file = tmp_path / "password"
     file.write_text("from-a-file\n")
@@ -265,12 +292,7 @@ def status(pid):
 
 
 def account():
-    for name in ("drivewatt", "nobody"):
-        try:
-            return pwd.getpwnam(name)
-        except KeyError:
-            continue
-    raise AssertionError("no account")
+    return pwd.getpwnam(ACCOUNT)
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <cmocka.h>
 
 #include "base/child.h"
@@ -341,6 +342,35 @@ static void connections_over_the_limit_are_closed(void **state) {
 		close(fds[i]);
 }
 
+/* In a process of another account: is it hung up on before it is greeted? Needs root. */
+static bool nobody_is_refused(const struct fixture *f) {
+	const pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		char c;
+		if (setresgid(65534, 65534, 65534) || setresuid(65534, 65534, 65534))
+			_exit(2);
+		const int fd = dial(f, 0);
+		_exit(recv(fd, &c, 1, 0) == 0 ? 0 : 1);
+	}
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) < 2);
+	return WEXITSTATUS(status) == 0;
+}
+
+static void other_accounts_are_hung_up_on(void **state) {
+	struct fixture *f = *state;
+	char top[sizeof(f->dir) + 4];
+	assert_int_equal(geteuid(), 0);
+	begin(f, 1, 1);
+	snprintf(top, sizeof(top), "%s/..", f->dir);
+	assert_int_equal(chmod(top, 0711), 0);
+	for (size_t i = 0; i < SIM_NBD_CONNECTIONS + 1; i++)
+		assert_true(nobody_is_refused(f));
+	close(open_drive(f, 0));
+}
+
 /* Clients are still there when it ends. */
 static void it_ends_with_requests_in_flight(void **state) {
 	struct fixture *f = *state;
@@ -496,6 +526,7 @@ int main(void) {
 		TEST(disconnecting_hangs_up),
 		TEST(nonsense_hangs_up),
 		TEST(connections_over_the_limit_are_closed),
+		TEST(other_accounts_are_hung_up_on),
 		TEST(it_ends_with_requests_in_flight),
 		TEST(a_path_that_is_too_long_is_refused),
 		TEST(a_state_change_shows_in_the_middle_of_a_run),
