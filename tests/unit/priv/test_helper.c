@@ -242,8 +242,8 @@ static void finds_and_identifies_the_target(void **state) {
 /* --- runs ------------------------------------------------------------------------------------- */
 
 static void runs_fio_to_its_end(void **state) {
-	static const char *const files[] = {PRIV_RUN_OUTPUT, PRIV_RUN_ETA, PRIV_RUN_STDERR,
-		"bw_bw.1.log", "bw_bw.2.log", "iops_iops.1.log", "iops_iops.2.log"};
+	static const char *const files[] = {
+		PRIV_RUN_OUTPUT, PRIV_RUN_ETA, PRIV_RUN_STDERR, "bw_bw.1.log", "bw_bw.2.log"};
 	struct priv_run_exited exited;
 	struct priv_run_start r;
 	char text[4096];
