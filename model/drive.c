@@ -24,12 +24,15 @@ static const char *const use_names[] = {
 	[USE_MOUNT] = "mount",
 	[USE_HOLDER] = "holder",
 	[USE_SWAP] = "swap",
+	[USE_EXPORT] = "export",
+	[USE_PROCESS] = "process",
 	[USE_PARTITION] = "partition",
 	[USE_SIGNATURE] = "signature",
 	[USE_OPEN] = "open",
-	[USE_RUN] = "run",
+	[USE_RESERVED] = "reserved",
 	[USE_ZONED] = "zoned",
 	[USE_SHARED] = "shared",
+	[USE_UNSEEN] = "unseen",
 	[USE_UNKNOWN] = "unknown",
 };
 

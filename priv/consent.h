@@ -1,6 +1,6 @@
 /*
- * May this run touch this target? The helper's own rules, kept whatever the network process has
- * already checked. Pure; any thread.
+ * May this run touch this target? Asked of model/consent.h by what the helper itself has found,
+ * whatever the network process has already checked. Pure; any thread.
  */
 #ifndef DRIVEWATT_PRIV_CONSENT_H
 #define DRIVEWATT_PRIV_CONSENT_H
@@ -18,11 +18,7 @@ struct consent_target {
 /* What no target can change: observe-only, permission for runs that write. */
 enum rc must_check consent_run(
 	const struct priv_config *config, const struct priv_run_start *start, struct err *err);
-/*
- * A real target. Writing wants its serial in confirm_destructive and no use at all, but for a
- * signature under override_signature; reading what is in use wants the server's permission and
- * the serial in confirm_in_use. RC_FORBIDDEN: consent is missing; RC_CONFLICT: a use.
- */
+/* A real target; as consent_check(). */
 enum rc must_check consent_target(const struct priv_config *config,
 	const struct priv_run_start *start, const struct consent_target *target, struct err *err);
 

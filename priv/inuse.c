@@ -329,7 +329,7 @@ static void check_file_swap(void *check, char *line) {
 	*kind = '\0';
 	unescape(line);
 	if (stat(line, &st) != 0)
-		use_add(c->ns, USE_UNKNOWN, "the swap file %s could not be looked at", line);
+		use_add(c->ns, USE_UNSEEN, "the swap file %s could not be looked at", line);
 	else if (is_file(c, st.st_dev, st.st_ino))
 		use_add(c->ns, USE_SWAP, "it is a swap file");
 }
@@ -347,7 +347,7 @@ static void check_file_loop(const struct file_check *c, const char *name) {
 	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) != 0) {
 		if (fd < 0 || errno != ENXIO)
-			use_add(c->ns, USE_UNKNOWN, "%s could not be asked what it is made of",
+			use_add(c->ns, USE_UNSEEN, "%s could not be asked what it is made of",
 				name);
 	} else if (is_file(c, info.lo_device, info.lo_inode)) {
 		use_add(c->ns, USE_HOLDER, "%s is made of it", name);
@@ -363,7 +363,7 @@ static void check_file_loops(const struct file_check *c) {
 	snprintf(dir, sizeof(dir), "%s/class/block", c->root->sys);
 	count = names ? sysfs_list(dir, is_loop, names, LOOPS_MAX, &cut) : 0;
 	if (cut)
-		use_add(c->ns, USE_UNKNOWN, "the loop devices could not all be looked at");
+		use_add(c->ns, USE_UNSEEN, "the loop devices could not all be looked at");
 	for (size_t i = 0; i < count; i++)
 		if (sysfs_read(backing, sizeof(backing), "%s/%s/loop/backing_file", dir, names[i]))
 			check_file_loop(c, names[i]);
@@ -378,6 +378,6 @@ void inuse_file(const struct sysfs_root *root, int fd, struct drive_namespace *n
 	}
 	ns->size_bytes = (uint64_t)c.st.st_size;
 	if (!each_line(root, "swaps", check_file_swap, &c) && errno != ENOENT)
-		use_add(ns, USE_UNKNOWN, "the swap areas could not be read");
+		use_add(ns, USE_UNSEEN, "the swap areas could not be read");
 	check_file_loops(&c);
 }

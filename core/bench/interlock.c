@@ -1,6 +1,6 @@
 /*
  * What speaks against a run before it is queued. The privileged helper looks at the devices
- * again when the run starts and keeps the same rules; here the caller learns the reason at once.
+ * again when the run starts and asks the same rules; here the caller learns the reason at once.
  */
 #include "core/bench/bench_impl.h"
 
@@ -9,23 +9,7 @@
 
 #include "base/parse.h"
 #include "core/bench/fio_json.h"
-
-static const struct use_rule {
-	bool stops_reads; /* unless reads of what is in use are permitted and confirmed */
-	bool overridable; /* writes go on under override_signature */
-	bool queued;      /* no reason to refuse: the run waits for its turn */
-} use_rules[] = {
-	[USE_MOUNT] = {.stops_reads = true},
-	[USE_HOLDER] = {.stops_reads = true},
-	[USE_SWAP] = {.stops_reads = true},
-	[USE_PARTITION] = {.stops_reads = false},
-	[USE_SIGNATURE] = {.overridable = true},
-	[USE_OPEN] = {.stops_reads = true},
-	[USE_RUN] = {.queued = true},
-	[USE_ZONED] = {.stops_reads = false},
-	[USE_SHARED] = {.stops_reads = false},
-	[USE_UNKNOWN] = {.stops_reads = true},
-};
+#include "model/consent.h"
 
 static enum rc at_index(
 	struct err *err, enum rc rc, const char *list, unsigned i, const char *msg) {
@@ -123,14 +107,6 @@ static enum rc take_drive(struct bench *b, const struct run_spec *s, unsigned i,
 
 /* --- consent ---------------------------------------------------------------------------------- */
 
-static bool is_listed(const char *serial, const char (*list)[21], unsigned count) {
-	for (unsigned i = 0; i < count; i++) {
-		if (strcmp(list[i], serial) == 0)
-			return true;
-	}
-	return false;
-}
-
 static enum rc check_listed(const struct run_job *j, const char *field, const char (*list)[21],
 	unsigned count, struct err *err) {
 	for (unsigned i = 0; i < count; i++) {
@@ -144,49 +120,18 @@ static enum rc check_listed(const struct run_job *j, const char *field, const ch
 	return RC_OK;
 }
 
-static enum rc check_write(struct bench *b, const struct run_spec *s, const struct run_drive *d,
-	unsigned i, const struct drive_namespace *ns, struct err *err) {
-	if (!b->config.allow_destructive)
-		return err_field(err, RC_FORBIDDEN, "/workload",
-			"the server does not allow runs that write to real drives");
-	if (!d->drive.serial[0] || !d->drive.serial_unique)
-		return at_index(err, RC_CONFLICT, "/drives", i,
-			"its serial number does not tell it from other drives");
-	if (!is_listed(d->drive.serial, s->confirm_destructive, s->confirm_count))
-		return err_field(err, RC_FORBIDDEN, "/confirm_destructive",
-			"serial %s is not confirmed for the loss of its data", d->drive.serial);
-	for (unsigned k = 0; k < ns->use_count; k++) {
-		const struct use_rule *rule = &use_rules[ns->uses[k].kind];
-		if (!rule->queued && !(rule->overridable && s->override_signature))
-			return at_index(err, RC_CONFLICT, "/drives", i, ns->uses[k].detail);
-	}
-	return RC_OK;
-}
-
-static enum rc check_read(struct bench *b, const struct run_spec *s, const struct run_drive *d,
-	unsigned i, const struct drive_namespace *ns, struct err *err) {
-	for (unsigned k = 0; k < ns->use_count; k++) {
-		if (!use_rules[ns->uses[k].kind].stops_reads)
-			continue;
-		if (!b->config.allow_in_use)
-			return at_index(err, RC_CONFLICT, "/drives", i, ns->uses[k].detail);
-		if (!is_listed(d->drive.serial, s->confirm_in_use, s->confirm_in_use_count))
-			return err_field(err, RC_FORBIDDEN, "/confirm_in_use",
-				"serial %s is not confirmed for reads while it is in use",
-				d->drive.serial);
-	}
-	return RC_OK;
-}
-
-/* While a run of ours holds the namespace, the kernel refuses an exclusive open to all others. */
+/* While a run of ours holds the namespace, the kernel refuses an exclusive open to all others; this
+ * one waits in the queue. */
 static void forget_own_use(struct bench *b, const struct run_job *j, const struct run_drive *d,
 	struct drive_namespace *ns) {
 	if (!bench_holds(b, d->space, j->id))
 		return;
-	for (unsigned k = 0; k < ns->use_count; k++) {
-		if (ns->uses[k].kind == USE_OPEN)
-			ns->uses[k].kind = USE_RUN;
+	uint8_t kept = 0;
+	for (uint8_t k = 0; k < ns->use_count; k++) {
+		if (ns->uses[k].kind != USE_OPEN)
+			ns->uses[kept++] = ns->uses[k];
 	}
+	ns->use_count = kept;
 }
 
 static enum rc check_consent(struct bench *b, const struct run_job *j, unsigned i,
@@ -197,9 +142,20 @@ static enum rc check_consent(struct bench *b, const struct run_job *j, unsigned 
 		return RC_OK;
 	struct drive_namespace *ns = first_namespace(detail);
 	forget_own_use(b, j, d, ns);
-	return workload_pattern_writes((enum workload_pattern)s->workload.pattern)
-		? check_write(b, s, d, i, ns, err)
-		: check_read(b, s, d, i, ns, err);
+	const struct consent c = {
+		.allow_destructive = b->config.allow_destructive,
+		.allow_in_use = b->config.allow_in_use,
+		.writes = workload_pattern_writes((enum workload_pattern)s->workload.pattern),
+		.override_signature = s->override_signature,
+		.index = i,
+		.serial = d->drive.serial,
+		.serial_unique = d->drive.serial_unique,
+		.confirmed_loss = consent_is_listed(
+			d->drive.serial, s->confirm_destructive, s->confirm_count),
+		.confirmed_in_use = consent_is_listed(
+			d->drive.serial, s->confirm_in_use, s->confirm_in_use_count),
+	};
+	return consent_check(&c, ns, err);
 }
 
 /* --- all together ----------------------------------------------------------------------------- */

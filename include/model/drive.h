@@ -70,12 +70,15 @@ enum use_kind {
 	USE_MOUNT,  /* it or a partition is mounted */
 	USE_HOLDER, /* dm, md, bcache or the like sits on it */
 	USE_SWAP,
+	USE_EXPORT,    /* offered to other machines by the kernel */
+	USE_PROCESS,   /* another process has it open */
 	USE_PARTITION, /* carries a partition table */
 	USE_SIGNATURE, /* carries a file system, RAID, LVM or other signature */
-	USE_OPEN,      /* the kernel refuses an exclusive open */
-	USE_RUN,       /* another benchmark run */
+	USE_OPEN,      /* the kernel refuses an exclusive open, somebody has locked it */
+	USE_RESERVED,  /* other machines have registered for it, or hold a reservation */
 	USE_ZONED,     /* host-managed zones: ordinary writes do not apply */
-	USE_SHARED,    /* more than one controller reaches it */
+	USE_SHARED,    /* more than one controller reaches it, or may */
+	USE_UNSEEN,    /* not all that may use it can be seen from here */
 	USE_UNKNOWN    /* could not be looked at: treated as in use */
 };
 const char *use_kind_name(enum use_kind k);

@@ -147,7 +147,10 @@ static const struct {
 	{USE_PARTITION, RC_CONFLICT, RC_CONFLICT, RC_OK},
 	{USE_SIGNATURE, RC_CONFLICT, RC_OK, RC_OK},
 	{USE_OPEN, RC_CONFLICT, RC_CONFLICT, RC_FORBIDDEN},
-	{USE_RUN, RC_OK, RC_OK, RC_OK}, /* waits in the queue */
+	{USE_EXPORT, RC_CONFLICT, RC_CONFLICT, RC_FORBIDDEN},
+	{USE_PROCESS, RC_CONFLICT, RC_CONFLICT, RC_FORBIDDEN},
+	{USE_RESERVED, RC_CONFLICT, RC_CONFLICT, RC_FORBIDDEN},
+	{USE_UNSEEN, RC_CONFLICT, RC_CONFLICT, RC_OK},
 	{USE_ZONED, RC_CONFLICT, RC_CONFLICT, RC_OK},
 	{USE_SHARED, RC_CONFLICT, RC_CONFLICT, RC_OK},
 	{USE_UNKNOWN, RC_CONFLICT, RC_CONFLICT, RC_FORBIDDEN},
@@ -190,7 +193,8 @@ static void reading_what_is_in_use_wants_the_servers_permission(void **state unu
 	struct run r;
 	assert_int_equal(bench_submit(world.bench, &alice, &s, &r, &err), RC_CONFLICT);
 	assert_string_equal(err.field, "/drives/0");
-	assert_string_equal(err.msg, "nvme0n1p2 mounted on /");
+	assert_string_equal(err.msg,
+		"nvme0n1p2 mounted on /; the server does not allow reads of what is in use");
 	/* A second try will know better, should it have been unmounted. */
 	assert_int_equal(world.identified, 1);
 	s = writing("two", NULL);

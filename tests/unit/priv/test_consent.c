@@ -50,7 +50,7 @@ static void an_empty_drive_may_be_written(void **state) {
 static void writing_wants_every_consent(void **state) {
 	(void)state;
 	config.allow_destructive = false;
-	expect(RC_FORBIDDEN, "/drives/3");
+	expect(RC_FORBIDDEN, "/workload");
 	permit_all(NULL);
 	start.confirm_count = 1; /* the serial stands behind the end */
 	expect(RC_FORBIDDEN, "/confirm_destructive");
@@ -88,7 +88,10 @@ static void reading_cares_for_what_is_in_use_alone(void **state) {
 		{USE_PARTITION, true, true},
 		{USE_SIGNATURE, true, true},
 		{USE_OPEN, true, false},
-		{USE_RUN, false, false},
+		{USE_EXPORT, true, false},
+		{USE_PROCESS, true, false},
+		{USE_RESERVED, true, false},
+		{USE_UNSEEN, true, true},
 		{USE_ZONED, true, true},
 		{USE_SHARED, true, true},
 		{USE_UNKNOWN, true, false},

@@ -257,7 +257,7 @@ static void files_may_be_swap_under_any_name(void **state) {
 	fake_tree_file(&tree, "proc/swaps", "Filename Type\n/gone\\040(deleted) file 1 0 -2\n");
 	look_at_file(&root, other, &ns);
 	assert_true(
-		has_use(&ns, USE_UNKNOWN, "the swap file /gone (deleted) could not be looked at"));
+		has_use(&ns, USE_UNSEEN, "the swap file /gone (deleted) could not be looked at"));
 }
 
 /* --- real loop devices ------------------------------------------------------------------------ */
@@ -337,7 +337,7 @@ static void a_loop_device_that_does_not_answer_counts(void **state) {
 	add_block("loop3", 7, 3);
 	fake_tree_file(&tree, "sys/class/block/loop3/loop/backing_file", "/somewhere/else\n");
 	look_at_file(&root, path, &ns);
-	assert_true(has_use(&ns, USE_UNKNOWN, "loop3 could not be asked what it is made of"));
+	assert_true(has_use(&ns, USE_UNSEEN, "loop3 could not be asked what it is made of"));
 	assert_int_equal(ns.use_count, 1);
 }
 
