@@ -21,6 +21,7 @@ static const char *status_title(int status) {
 		{415, "Unsupported Media Type"},
 		{422, "Unprocessable Content"},
 		{428, "Precondition Required"},
+		{429, "Too Many Requests"},
 		{501, "Not Implemented"},
 		{502, "Bad Gateway"},
 		{503, "Service Unavailable"},

@@ -16,6 +16,7 @@ static const char *const names[RC_COUNT_] = {
 	[RC_PRECONDITION] = "precondition",
 	[RC_PRECONDITION_REQUIRED] = "precondition_required",
 	[RC_TOO_LARGE] = "too_large",
+	[RC_THROTTLED] = "throttled",
 	[RC_FULL] = "full",
 	[RC_TIMEOUT] = "timeout",
 	[RC_UNAVAILABLE] = "unavailable",

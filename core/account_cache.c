@@ -71,18 +71,33 @@ static bool must_renew(struct entry *e, int64_t now_ms) {
 	return now_ms >= e->renew_ms && !atomic_exchange(&e->renewing, true);
 }
 
+static void copy_out(const struct entry *e, struct actor *out) {
+	out->role = e->role;
+	out->proof = e->proof;
+	memcpy(out->account_id, e->account_id, sizeof(out->account_id));
+	memcpy(out->name, e->name, sizeof(out->name));
+}
+
 bool account_cache_find(
 	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out) {
 	const int64_t now_ms = clock_mono_ms();
 	pthread_rwlock_rdlock(&c->lock);
 	struct entry *e = find(c, key);
 	const bool found = e && is_valid(c, e, now_ms) && !must_renew(e, now_ms);
-	if (found) {
-		out->role = e->role;
-		out->proof = e->proof;
-		memcpy(out->account_id, e->account_id, sizeof(out->account_id));
-		memcpy(out->name, e->name, sizeof(out->name));
-	}
+	if (found)
+		copy_out(e, out);
+	pthread_rwlock_unlock(&c->lock);
+	return found;
+}
+
+bool account_cache_fresh(
+	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out) {
+	const int64_t now_ms = clock_mono_ms();
+	pthread_rwlock_rdlock(&c->lock);
+	const struct entry *e = find(c, key);
+	const bool found = e && is_valid(c, e, now_ms) && now_ms < e->renew_ms;
+	if (found)
+		copy_out(e, out);
 	pthread_rwlock_unlock(&c->lock);
 	return found;
 }

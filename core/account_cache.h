@@ -22,6 +22,9 @@ void account_cache_free(struct account_cache *c);
  * request verifies it anew before all would have to. */
 bool account_cache_find(
 	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out);
+/* The same of one that was verified so lately that it need not be renewed. */
+bool account_cache_fresh(
+	struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES], struct actor *out);
 /* What is remembered after a forget() that came since generation was read is not wanted. */
 uint64_t account_cache_generation(struct account_cache *c);
 void account_cache_put(struct account_cache *c, const uint8_t key[SECRET_FINGERPRINT_BYTES],

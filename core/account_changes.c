@@ -16,6 +16,7 @@ struct change {
 	const struct actor *who;
 	const char *action; /* "account.create" … */
 	char object[64];    /* "/accounts/<id>" */
+	bool adds;          /* what was verified before holds all the same */
 };
 
 static enum rc change_begin(struct accounts *a, struct change *ch, struct err *err) {
@@ -48,7 +49,8 @@ static enum rc change_end(struct accounts *a, struct change *ch, enum rc rc, str
 	rc = db_write_commit(ch->c, err);
 	if (rc)
 		return rc;
-	account_cache_forget(a->cache);
+	if (!ch->adds)
+		account_cache_forget(a->cache);
 	atomic_fetch_add(&a->version, 1);
 	events_publish(a->events);
 	return RC_OK;
@@ -86,16 +88,10 @@ static enum rc check_administrator_left(struct db_conn *c, struct err *err) {
 	return rc;
 }
 
-static enum rc hash_password(struct accounts *a, const char *password,
-	char out[SECRET_PASSWORD_HASH_SIZE], struct err *err) {
-	bool waited;
-	enum rc rc = accounts_hash_begin(a, &waited, err);
-	if (rc)
-		return rc;
+static enum rc hash_password(
+	const char *password, char out[SECRET_PASSWORD_HASH_SIZE], struct err *err) {
 	metric_add(METRIC_AUTH_HASHES, 1);
-	rc = secret_password_hash(password, out, err);
-	accounts_hash_end(a);
-	return rc;
+	return secret_password_hash(password, out, err);
 }
 
 /* --- accounts --- */
@@ -121,7 +117,7 @@ static enum rc create(struct accounts *a, const struct actor *who, const struct 
 	char hash[SECRET_PASSWORD_HASH_SIZE];
 	enum rc rc = check_new(n, err);
 	if (!rc)
-		rc = hash_password(a, n->password, hash, err);
+		rc = hash_password(n->password, hash, err);
 	if (rc)
 		return rc;
 	*out = (struct account){
@@ -132,7 +128,7 @@ static enum rc create(struct accounts *a, const struct actor *who, const struct 
 	};
 	id_uuid(out->id);
 	str_copy(out->name, sizeof(out->name), n->name);
-	struct change ch = {.who = who, .action = "account.create"};
+	struct change ch = {.who = who, .action = "account.create", .adds = true};
 	snprintf(ch.object, sizeof(ch.object), "/accounts/%s", out->id);
 	rc = change_begin(a, &ch, err);
 	if (rc)
@@ -233,7 +229,7 @@ enum rc accounts_update(struct accounts *a, const struct actor *who, const char 
 	snprintf(ch.object, sizeof(ch.object), "/accounts/%s", id);
 	enum rc rc = check_update(who, id, c, err);
 	if (!rc && c->password)
-		rc = hash_password(a, c->password, hash, err);
+		rc = hash_password(c->password, hash, err);
 	if (!rc)
 		rc = change_begin(a, &ch, err);
 	if (rc)
@@ -290,7 +286,7 @@ enum rc accounts_token_create(struct accounts *a, const struct actor *who, const
 	enum role role, int64_t expires_ms, struct token *out, char secret[SECRET_TOKEN_SIZE],
 	struct err *err) {
 	char hash[SECRET_TOKEN_HASH_SIZE];
-	struct change ch = {.who = who, .action = "token.create"};
+	struct change ch = {.who = who, .action = "token.create", .adds = true};
 	enum rc rc = check_token(who, name, role, expires_ms, err);
 	if (rc)
 		return rc;

@@ -7,27 +7,26 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "base/parse.h"
-#include "base/thread.h"
 #include "core/accounts_impl.h"
 #include "db/accounts.h"
 
 #define AUTHORIZATION_MAX 1024
+#define GUARDED_ADDRESSES 4096
 
 /* --- life --- */
 
 struct accounts *accounts_new(const struct accounts_config *config, struct db *control,
 	struct events *events, struct err *err) {
 	struct accounts *a = calloc(1, sizeof(*a));
-	if (!a || !(a->cache = account_cache_new(config->cache_size))) {
-		free(a);
+	if (!a || !(a->cache = account_cache_new(config->cache_size)) ||
+		!(a->guard = account_guard_new(GUARDED_ADDRESSES, config->max_failures))) {
+		accounts_free(a);
 		err_set(err, RC_NOMEM, "out of memory");
 		return NULL;
 	}
 	a->config = *config;
 	a->control = control;
 	a->events = events;
-	pthread_mutex_init(&a->hash_lock, NULL);
-	cond_init(&a->hash_ended);
 	atomic_init(&a->version, clock_first_version());
 	return a;
 }
@@ -35,39 +34,13 @@ struct accounts *accounts_new(const struct accounts_config *config, struct db *c
 void accounts_free(struct accounts *a) {
 	if (!a)
 		return;
-	pthread_cond_destroy(&a->hash_ended);
-	pthread_mutex_destroy(&a->hash_lock);
+	account_guard_free(a->guard);
 	account_cache_free(a->cache);
 	free(a);
 }
 
 uint64_t accounts_version(struct accounts *a) {
 	return atomic_load(&a->version);
-}
-
-/* --- hashes, few at once --- */
-
-enum rc accounts_hash_begin(struct accounts *a, bool *waited, struct err *err) {
-	const struct timespec deadline = thread_deadline(a->config.wait_ms);
-	bool in_time = true;
-	pthread_mutex_lock(&a->hash_lock);
-	*waited = a->hashing >= a->config.max_hashes;
-	a->waiting += *waited;
-	while (a->hashing >= a->config.max_hashes && in_time)
-		in_time = cond_wait_until(&a->hash_ended, &a->hash_lock, &deadline);
-	a->waiting -= *waited;
-	const bool mine = a->hashing < a->config.max_hashes;
-	if (mine)
-		a->hashing++;
-	pthread_mutex_unlock(&a->hash_lock);
-	return mine ? RC_OK : err_set(err, RC_FULL, "too many passwords are being checked");
-}
-
-void accounts_hash_end(struct accounts *a) {
-	pthread_mutex_lock(&a->hash_lock);
-	a->hashing--;
-	pthread_cond_signal(&a->hash_ended);
-	pthread_mutex_unlock(&a->hash_lock);
 }
 
 /* --- reading the header --- */
@@ -109,6 +82,17 @@ static bool base64_decode(const char *in, char *out, size_t size) {
 }
 
 /* --- verifying --- */
+
+int64_t accounts_wait_ms(struct accounts *a, const char *address) {
+	return account_guard_wait_ms(a->guard, address);
+}
+
+enum rc accounts_admit(struct accounts *a, const char *address, struct err *err) {
+	if (!accounts_wait_ms(a, address))
+		return RC_OK;
+	metric_add(METRIC_AUTH_THROTTLED, 1);
+	return err_set(err, RC_THROTTLED, "too many wrong passwords came from this address");
+}
 
 static enum rc refuse(struct err *err) {
 	metric_add(METRIC_AUTH_FAILURES, 1);
@@ -160,25 +144,25 @@ static enum rc check_password(struct accounts *a, const char *name, const char *
 	if (rc && rc != RC_NOT_FOUND)
 		return rc;
 	metric_add(METRIC_AUTH_HASHES, 1);
-	if (!secret_password_matches(password, rc ? NULL : hash) || !account.enabled)
+	if (!secret_password_matches(password, rc ? NULL : hash) || !account.enabled) {
+		account_guard_failed(a->guard, out->address);
 		return refuse(err);
+	}
 	take_account(out, &account, NULL);
 	return RC_OK;
 }
 
-/* Who had to wait for a turn may have waited for somebody with the same header. */
+/* Who waited for a thread may have waited behind others: of the same header, or of the same
+ * address. */
 static enum rc check_in_turn(struct accounts *a, const struct memory *m, const char *name,
 	const char *password, struct actor *out, struct err *err) {
-	bool waited;
-	enum rc rc = accounts_hash_begin(a, &waited, err);
-	if (rc)
-		return rc;
-	if (!waited || !account_cache_find(a->cache, m->key, out)) {
+	if (account_cache_fresh(a->cache, m->key, out))
+		return RC_OK;
+	enum rc rc = accounts_admit(a, out->address, err);
+	if (!rc)
 		rc = check_password(a, name, password, out, err);
-		if (!rc)
-			remember(a, m, out, a->config.cache_ms);
-	}
-	accounts_hash_end(a);
+	if (!rc)
+		remember(a, m, out, a->config.cache_ms);
 	return rc;
 }
 
@@ -224,6 +208,10 @@ static enum rc verify_bearer(struct accounts *a, const struct memory *m, const c
 	}
 	remember(a, m, out, for_ms);
 	return RC_OK;
+}
+
+bool accounts_is_slow(const char *authorization) {
+	return after_scheme(authorization, "Basic");
 }
 
 enum rc accounts_verify(

@@ -101,7 +101,7 @@ static enum rc make_tools(struct core *core, struct err *err) {
 
 static enum rc make_base(struct core *core, struct err *err) {
 	const struct accounts_config accounts = {
-		.max_hashes = 2, .wait_ms = 5000, .cache_ms = 60000, .cache_size = 1024};
+		.cache_ms = 60000, .cache_size = 1024, .max_failures = core->config.login_failures};
 	const int64_t meter_ms = core->config.meter_ms;
 	const struct energy_config energy = {
 		.max_series = MAX_SERIES,

@@ -1,7 +1,7 @@
 #include "http/auth.h"
 
-#include "base/metrics.h"
 #include "core/accounts.h"
+#include "http/mhd.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
 
@@ -17,6 +17,21 @@ static int check_role(struct http_request *q, struct err *err) {
 	return 403;
 }
 
+/* Seconds, rounded up, until the address may try again. */
+static int refused(struct http_request *q, const struct err *err) {
+	if (err->rc == RC_THROTTLED) {
+		const int64_t ms = accounts_wait_ms(q->server->accounts, q->actor.address);
+		q->r.retry_after_s = (int)(ms / 1000) + 1;
+	}
+	return http_status_of(err->rc);
+}
+
+/* Not known, and a password: whether it may wait for its turn. */
+static int check_slow(struct http_request *q, struct err *err) {
+	mhd_peer(q->conn, q->actor.address, sizeof(q->actor.address));
+	return accounts_admit(q->server->accounts, q->actor.address, err) ? refused(q, err) : 0;
+}
+
 int auth_check(struct http_request *q, struct err *err) {
 	if (is_public(q)) {
 		q->verified = true;
@@ -29,16 +44,17 @@ int auth_check(struct http_request *q, struct err *err) {
 		return 401;
 	}
 	q->verified = accounts_cached(q->server->accounts, authorization, &q->actor);
-	return q->verified ? check_role(q, err) : 0;
+	if (q->verified)
+		return check_role(q, err);
+	q->is_slow = accounts_is_slow(authorization);
+	return q->is_slow ? check_slow(q, err) : 0;
 }
 
 int auth_verify(struct http_request *q, struct err *err) {
 	enum rc rc = accounts_verify(
 		q->server->accounts, http_header(q, "Authorization"), &q->actor, err);
-	if (rc) {
-		metric_add(METRIC_AUTH_FAILURES, rc == RC_UNAUTHENTICATED);
-		return http_status_of(rc);
-	}
+	if (rc)
+		return refused(q, err);
 	q->verified = true;
 	return check_role(q, err);
 }

@@ -152,6 +152,12 @@ static void finish_error(struct http_request *q, int status, const struct err *e
 	back_to_loop(q);
 }
 
+static void finish_unavailable(struct http_request *q) {
+	struct err err;
+	err_set(&err, RC_UNAVAILABLE, "the service is stopping or out of memory");
+	finish_error(q, 503, &err);
+}
+
 /* True when an operation has the request now. False: it has resumed it already. */
 static bool park(struct http_request *q) {
 	int running = RUN_RUNNING;
@@ -194,9 +200,23 @@ static bool verify(struct http_request *q) {
 	return !status;
 }
 
+static void run_job(void *arg) {
+	run(arg);
+}
+
+static bool hashes(const struct http_request *q) {
+	return q->route->flags & HTTP_HASHES;
+}
+
+/* Where a password was checked, nothing else is done that can be done elsewhere. */
 static void verify_and_run(void *arg) {
-	if (verify(arg))
-		run(arg);
+	struct http_request *q = arg;
+	if (!verify(q))
+		return;
+	if (!q->is_slow || hashes(q))
+		run(q);
+	else if (!pool_submit(q->server->workers, run_job, q))
+		finish_unavailable(q);
 }
 
 static void verify_and_read(void *arg) {
@@ -210,11 +230,8 @@ void http_resume(struct http_request *q, http_handler *next) {
 	if (atomic_compare_exchange_strong(&q->run, &was, RUN_RESUMED))
 		return;
 	if (was == RUN_WAITING && atomic_compare_exchange_strong(&q->run, &was, RUN_RUNNING)) {
-		if (pool_submit(q->server->workers, run_handler, q))
-			return;
-		struct err err;
-		err_set(&err, RC_UNAVAILABLE, "the service is stopping or out of memory");
-		finish_error(q, 503, &err);
+		if (!pool_submit(q->server->workers, run_handler, q))
+			finish_unavailable(q);
 		return;
 	}
 	request_unref(q); /* abandoned */
@@ -243,21 +260,28 @@ static enum step answer_error(struct http_request *q, int status, const struct e
 	return built(q);
 }
 
-/* Workers have a queue of their own length for new requests; those that were let in can always
- * come back, since the pool holds as many jobs as there can be connections. */
-static enum step to_worker(struct http_request *q, pool_fn *fn) {
+/* Pools have a queue of their own length for new requests; those that were let in can always come
+ * back, since a pool holds as many jobs as there can be connections. */
+static enum step to_pool(struct http_request *q, struct pool *pool, unsigned queue, pool_fn *fn) {
 	struct http_server *s = q->server;
 	struct err err;
 	err_set(&err, RC_FULL, "too many requests wait");
-	if (pool_queued(s->workers) >= s->config.queue) {
+	if (pool_queued(pool) >= queue) {
 		metric_add(METRIC_HTTP_REFUSED, 1);
 		return answer_error(q, 503, &err);
 	}
 	mhd_suspend(q->conn);
 	server_off_loop(s, request_ref(q));
-	if (!pool_submit(s->workers, fn, q))
+	if (!pool_submit(pool, fn, q))
 		finish_error(q, 503, &err);
 	return STEP_WAIT;
+}
+
+static enum step to_worker(struct http_request *q, pool_fn *fn) {
+	struct http_server *s = q->server;
+	if ((!q->verified && q->is_slow) || hashes(q))
+		return to_pool(q, s->hashers, s->config.hash_queue, fn);
+	return to_pool(q, s->workers, s->config.queue, fn);
 }
 
 static enum step run_on_loop(struct http_request *q) {

@@ -212,7 +212,7 @@ void reply_render_error(struct http_request *q, int status, const struct err *er
 	memcpy(q->actor.request_id, request_id(q), sizeof(q->actor.request_id));
 	if (status == 405 && q->match.node)
 		snprintf(r->allow, sizeof(r->allow), "%s", router_allow(q->match.node));
-	if (status == 503)
+	if (status == 503 || status == 429)
 		r->retry_after_s = retry_after_s ? retry_after_s : RETRY_AFTER_S;
 	if (q->match.tree)
 		q->match.tree->render_error(r, q, status, err);

@@ -48,7 +48,9 @@ struct http_server *http_server_new(
 	s->cache = s->router ? cache_new(config->cache_bytes_max, err) : NULL;
 	s->workers =
 		s->cache ? pool_new("http-worker", config->workers, job_room(config), err) : NULL;
-	s->mhd = s->workers ? mhd_new(s, err) : NULL;
+	s->hashers =
+		s->workers ? pool_new("http-hasher", config->hashers, job_room(config), err) : NULL;
+	s->mhd = s->hashers ? mhd_new(s, err) : NULL;
 	s->timers = s->mhd ? timers_new(1, err) : NULL;
 	if (s->timers &&
 		timer_start(s->timers, REVIEW_PERIOD_MS, REVIEW_PERIOD_MS, review_streams, s))
@@ -225,6 +227,7 @@ void http_server_free(struct http_server *s) {
 		return;
 	timers_free(s->timers);
 	mhd_free(s->mhd);
+	pool_free(s->hashers);
 	pool_free(s->workers);
 	cache_free(s->cache);
 	router_free(s->router);

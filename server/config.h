@@ -49,6 +49,7 @@ struct config {
 	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
 	int64_t drive_timeout_ms, command_ms, max_lanes;
 
+	int64_t hashers, hash_queue, login_failures;
 	int64_t loop_threads, workers, queue, max_connections, max_per_address, max_streams;
 	int64_t heartbeat_ms, idle_timeout_s, drain_ms, cache_bytes;
 	bool gzip, public_metrics, require_if_match;

@@ -58,9 +58,9 @@ const struct http_route api_v1_routes[] = {
 	{GET("/benchmarks/{id}/fio", benchmark_fio_get), READERS, MAX(KIB(16384))},
 
 	{GET("/accounts", accounts_list), ADMINISTRATORS, MAX(KIB(512)), .version = v1_accounts_version},
-	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS, ONCE},
+	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS, .flags = HTTP_ONCE | HTTP_HASHES},
 	{GET("/accounts/{id}", account_get), READERS},
-	{SEND("PATCH", "/accounts/{id}", account_patch, KIB(4)), READERS},
+	{SEND("PATCH", "/accounts/{id}", account_patch, KIB(4)), READERS, .flags = HTTP_HASHES},
 	{SEND("DELETE", "/accounts/{id}", account_delete, 0), ADMINISTRATORS},
 	{GET("/tokens", tokens_list), READERS},
 	{SEND("POST", "/tokens", token_create, KIB(4)), READERS},

@@ -22,6 +22,8 @@
 	X(HTTP_STREAMS_DROPPED, "drivewatt_http_streams_dropped_total", "counter", \
 		"Event streams closed because the reader was too slow") \
 	X(AUTH_FAILURES, "drivewatt_auth_failures_total", "counter", "Failed authentications") \
+	X(AUTH_THROTTLED, "drivewatt_auth_throttled_total", "counter", \
+		"Passwords not checked since their address had sent too many wrong ones") \
 	X(AUTH_HASHES, "drivewatt_auth_hashes_total", "counter", "Password hashes computed") \
 	X(DB_COMMITS, "drivewatt_db_commits_total", "counter", "Write transactions committed") \
 	X(DB_FAILURES, "drivewatt_db_failures_total", "counter", "Write transactions that failed") \

@@ -20,6 +20,7 @@ enum rc {
 	RC_PRECONDITION,          /* If-Match or a like condition failed */
 	RC_PRECONDITION_REQUIRED, /* a condition is demanded and there is none */
 	RC_TOO_LARGE,             /* a hard maximum was met */
+	RC_THROTTLED,             /* whoever asks must wait, others need not */
 	RC_FULL,                  /* a queue, pool or table is full; try again later */
 	RC_TIMEOUT,               /* no answer in time; it may still come */
 	RC_UNAVAILABLE,           /* the thing that should answer is gone or not set up */

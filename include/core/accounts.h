@@ -1,8 +1,9 @@
 /*
  * Accounts, tokens and the check of credentials. A password hash costs 64 MiB and 100 ms, so
- * only a few run at once and verified credentials are remembered for a short while.
+ * verified credentials are remembered for a short while, and the caller must bound how many calls
+ * that compute one (said below) run at once.
  *
- * Any thread. Everything but accounts_cached and accounts_version blocks on the store. What is
+ * Any thread. What is not said to never block blocks on the store. What is
  * given is borrowed for the call alone.
  */
 #ifndef DRIVEWATT_CORE_ACCOUNTS_H
@@ -20,10 +21,10 @@
 struct accounts;
 
 struct accounts_config {
-	unsigned max_hashes; /* at once, over 0 (2); others wait at most wait_ms, then RC_FULL */
-	int64_t wait_ms;     /* 0 … (5000) */
-	int64_t cache_ms;    /* how long a verified credential is remembered; 0 … (60000) */
-	unsigned cache_size; /* credentials, over 0 (1024); the oldest makes room */
+	int64_t cache_ms;      /* how long a verified credential is remembered; 0 … (60000) */
+	unsigned cache_size;   /* credentials, over 0 (1024); the oldest makes room */
+	unsigned max_failures; /* wrong passwords of one address before it must wait, one being
+				  forgotten every 6 s; 0: it never must (10) */
 };
 
 /* config is copied, the rest borrowed until accounts_free. */
@@ -40,8 +41,15 @@ enum rc must_check accounts_bootstrap(
 /* Looks a raw Authorization header value up among the verified ones. Never blocks: for the HTTP
  * loop. Fills account_id, name and role of *out. */
 bool accounts_cached(struct accounts *a, const char *authorization, struct actor *out);
-/* Verifies "Basic …" or "Bearer …" and remembers it. Blocks (hash, store): workers only.
- * RC_UNAUTHENTICATED without telling which part was wrong; RC_FULL. */
+/* Whether accounts_verify computes a hash for such a header. */
+bool accounts_is_slow(const char *authorization);
+/* Whether a password from this address would be checked now, or RC_THROTTLED. Never blocks. */
+enum rc must_check accounts_admit(struct accounts *a, const char *address, struct err *err);
+/* How long it would not; 0: it would. Never blocks. */
+int64_t accounts_wait_ms(struct accounts *a, const char *address);
+/* Verifies "Basic …" or "Bearer …" and remembers it. Blocks on the store, and hashes.
+ * RC_UNAUTHENTICATED without telling which part was wrong; RC_THROTTLED: out->address has sent too
+ * many wrong passwords. */
 enum rc must_check accounts_verify(
 	struct accounts *a, const char *authorization, struct actor *out, struct err *err);
 
@@ -58,10 +66,11 @@ struct account_change {
 	int enabled;         /* -1: kept */
 	uint32_t if_version; /* model/version.h */
 };
-/* Each writes audit and event in the same transaction and forgets cached credentials. An account
+/* Each writes audit and event in the same transaction and, where it changes or takes away,
+ * forgets cached credentials. An account
  * may change its own password; everything else is the administrator's (the caller checks the
  * route's role). RC_CONFLICT: the last administrator may not go. accounts_create keeps the actor's
- * once. */
+ * once. Both hash a password that is given. */
 enum rc must_check accounts_create(struct accounts *a, const struct actor *who,
 	const struct account_change *c, struct account *out, struct err *err);
 enum rc must_check accounts_update(struct accounts *a, const struct actor *who, const char *id,
@@ -87,7 +96,7 @@ enum rc must_check accounts_token_each(struct accounts *a, const char *account_i
 	const char *after, int limit, bool (*visit)(void *arg, const struct token *token),
 	void *arg, struct err *err);
 /* Counts up at every change of accounts or tokens and never comes again, also over restarts: behind
- * the ETag of lists. */
+ * the ETag of lists. Never blocks. */
 uint64_t accounts_version(struct accounts *a);
 
 #endif

@@ -48,7 +48,8 @@ struct core_config {
 	int64_t drive_timeout_ms; /* how long a request waits for a drive, over 0 */
 	unsigned max_runs;        /* at once: 0 … BENCH_MAX_RUNS */
 	unsigned max_queued_runs;
-	int64_t settle_ms; /* between a state change and the load, 0 … */
+	unsigned login_failures; /* wrong passwords of one address before it must wait; 0: never */
+	int64_t settle_ms;       /* between a state change and the load, 0 … */
 	int64_t event_days, audit_days, run_days, sample_days; /* 0: kept for ever */
 };
 

@@ -28,6 +28,8 @@ struct http_config {
 	unsigned workers;         /* 1 … 64 (8) */
 	unsigned queue;           /* requests waiting for a worker, over 0 (256): then 503 with
 				     Retry-After */
+	unsigned hashers;         /* threads that check and hash passwords, 1 … 16 (2) */
+	unsigned hash_queue;      /* passwords waiting for one, over 0 (32): then 503 likewise */
 	unsigned max_connections; /* of all listeners, over 0 (1024) */
 	unsigned max_per_address; /* 0: no limit of its own (0) */
 	unsigned idle_timeout_s;  /* of a connection, over 0 (60); twice that is the most a request

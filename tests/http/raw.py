@@ -23,9 +23,10 @@ class Response:
 class Connection:
     """One TCP connection to a service. Reads fail after timeout_s."""
 
-    def __init__(self, url, timeout_s=20.0, context=None):
+    def __init__(self, url, timeout_s=20.0, context=None, source=None):
         parts = urlsplit(url)
-        self.socket = socket.create_connection((parts.hostname, parts.port), timeout_s)
+        source = source and (source, 0)
+        self.socket = socket.create_connection((parts.hostname, parts.port), timeout_s, source)
         if context:
             self.socket = context.wrap_socket(self.socket, server_hostname=parts.hostname)
         self.pending = b""

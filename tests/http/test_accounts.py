@@ -4,7 +4,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 import pytest
-from raw import ask, basic
+from raw import Connection, ask, basic
 from service import PASSWORD, Service, anonymous, bearer, problem, routes, wait_until
 
 ROLES = ("ReadOnly", "Operator", "Administrator")
@@ -123,6 +123,44 @@ def test_scheme_is_read_in_any_case(service):
     value = "bAsIc" + basic()[5:]
     r = ask(service, "GET", "/api/v1/drives", headers={"Authorization": value}, credentials=False)
     assert r.status == 200
+
+
+def test_many_wrong_passwords_hold_up_their_sender_alone(start):
+    service = start("--simulate", "1", "--login-failures", "3")
+    made = make_account(service, "somebody", "Operator")
+    token = token_of(service, make_account(service, "else", "Operator"))
+    statuses = [service.get("/api/v1/drives", auth=("admin", f"wrong-{n}")).status_code for n in range(6)]
+    assert statuses == [401, 401, 401, 429, 429, 429]
+    r = service.get("/api/v1/drives", auth=(made["name"], PASSWORD + "x"))
+    problem(r, 429)
+    assert 1 <= int(r.headers["Retry-After"]) <= 7
+    # What is known already, and what is no password, is not asked to wait.
+    assert service.get("/api/v1/drives", auth=token).status_code == 200
+    assert service.get("/api/v1/drives").status_code == 200
+    with Connection(service.url, source="127.0.0.2") as c:
+        c.request("GET", "/api/v1/drives", credentials=basic("somebody"))
+        assert c.response().status == 200, "another address is held up"
+    assert "drivewatt_auth_throttled_total 4\n" in service.get("/metrics").text
+    wait_until(lambda: service.get("/api/v1/drives", auth=made["auth"]).status_code == 200, 30)
+
+
+def test_passwords_wait_in_a_queue_of_their_own(start):
+    """While many are checked, tokens that nobody has seen yet are let in."""
+    service = start("--simulate", "1", "--hashers", "1", "--hash-queue", "4", "--login-failures", "0")
+    made = make_account(service, "somebody", "Operator")
+    tokens = [token_of(service, made) for _ in range(5)]
+    wrong = [Connection(service.url) for _ in range(30)]
+    try:
+        for n, c in enumerate(wrong):
+            c.request("GET", "/api/v1/drives", credentials=basic("admin", f"wrong-{n}"))
+        for token in tokens:
+            assert service.get("/api/v1/system", auth=token).status_code == 200
+        answers = [c.response() for c in wrong]
+        assert {r.status for r in answers} == {401, 503}
+        assert all(r.headers["retry-after"] == "1" for r in answers if r.status == 503)
+    finally:
+        for c in wrong:
+            c.socket.close()
 
 
 # -- accounts ---------------------------------------------------------------------------------------

@@ -25,13 +25,19 @@ static const struct {
 	{"Bearer reader", "reader", ROLE_READ_ONLY},
 	{"Bearer operator", "operator", ROLE_OPERATOR},
 	{"Bearer admin", "admin", ROLE_ADMINISTRATOR},
+	{"Basic slow", "slow", ROLE_ADMINISTRATOR},
 };
 
 static _Atomic bool remembered[array_len(known)];
 static _Atomic bool revoked[array_len(known)];
 static _Atomic uint64_t version = 1;
 static _Atomic unsigned hashes;
-static _Atomic bool full;
+static _Atomic bool slow_waits;
+static _Atomic bool throttled;
+
+static void nap(void) {
+	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
 
 static int known_index(const char *authorization) {
 	for (size_t i = 0; i < array_len(known); i++) {
@@ -66,8 +72,8 @@ bool accounts_cached(unused_arg struct accounts *a, const char *authorization, s
 enum rc accounts_verify(unused_arg struct accounts *a, const char *authorization, struct actor *out,
 	struct err *err) {
 	int i = known_index(authorization);
-	if (full)
-		return err_set(err, RC_FULL, "too many logins at once");
+	while (accounts_is_slow(authorization) && slow_waits)
+		nap();
 	hashes++;
 	if (i < 0)
 		return err_set(err, RC_UNAUTHENTICATED, "the credentials are wrong");
@@ -86,6 +92,19 @@ enum rc accounts_recheck(unused_arg struct accounts *a, const struct actor *who,
 				     : err_set(err, RC_UNAUTHENTICATED, "the credentials are gone");
 }
 
+bool accounts_is_slow(const char *authorization) {
+	return !strncmp(authorization, "Basic", 5);
+}
+
+enum rc accounts_admit(
+	unused_arg struct accounts *a, unused_arg const char *address, struct err *err) {
+	return throttled ? err_set(err, RC_THROTTLED, "too many wrong passwords") : RC_OK;
+}
+
+int64_t accounts_wait_ms(unused_arg struct accounts *a, unused_arg const char *address) {
+	return throttled ? 2500 : 0;
+}
+
 void live_accounts_revoke(const char *name) {
 	revoked[known_index_of(name)] = true;
 	version++;
@@ -95,22 +114,22 @@ void live_accounts_reset(void) {
 	for (size_t i = 0; i < array_len(known); i++)
 		remembered[i] = revoked[i] = false;
 	hashes = 0;
-	full = false;
+	slow_waits = throttled = false;
 }
 
 unsigned live_accounts_hashes(void) {
 	return hashes;
 }
 
-void live_accounts_full(bool now) {
-	full = now;
+void live_accounts_slow(bool wait) {
+	slow_waits = wait;
+}
+
+void live_accounts_throttled(bool now) {
+	throttled = now;
 }
 
 /* --- the tree --- */
-
-static void nap(void) {
-	nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
 
 void live_wait(_Atomic unsigned *what, unsigned n) {
 	for (int i = 0; i < 20000 && *what < n; i++)
@@ -342,6 +361,8 @@ struct http_config live_config(void) {
 		.loop_threads = 2,
 		.workers = 4,
 		.queue = 64,
+		.hashers = 2,
+		.hash_queue = 4,
 		.max_connections = 1100,
 		.idle_timeout_s = 30,
 		.header_bytes = 16 * 1024,

@@ -1,6 +1,6 @@
 /*
  * A running HTTP server over a tiny tree, with accounts that are made up: "Bearer reader",
- * "Bearer operator" and "Bearer admin" are good, and remembered after the first use.
+ * "Bearer operator", "Bearer admin" and "Basic slow" are good, and remembered after the first use.
  */
 #ifndef TESTS_SUPPORT_HTTP_LIVE_H
 #define TESTS_SUPPORT_HTTP_LIVE_H
@@ -16,6 +16,7 @@
 #define AS_READER "Authorization: Bearer reader\r\n"
 #define AS_OPERATOR "Authorization: Bearer operator\r\n"
 #define AS_ADMIN "Authorization: Bearer admin\r\n"
+#define AS_SLOW "Authorization: Basic slow\r\n"
 #define SENDS_JSON "Content-Type: application/json\r\n"
 
 struct live {
@@ -42,8 +43,10 @@ http_handler live_finish;
 /* Forgets and counts credentials. */
 void live_accounts_reset(void);
 unsigned live_accounts_hashes(void);
-/* accounts_verify() answers RC_FULL from now on. */
-void live_accounts_full(bool full);
+/* From now on, "Basic slow" is verified only when this is taken back. */
+void live_accounts_slow(bool wait);
+/* No password is checked from now on. */
+void live_accounts_throttled(bool throttled);
 
 /* What "reader", "operator" or "admin" have open does not hold any more. */
 void live_accounts_revoke(const char *name);

@@ -14,7 +14,6 @@
 #include "base/thread.h"
 #include "core/accounts.h"
 #include "core/accounts_impl.h"
-#include "tests/support/eventually.h"
 #include "tests/support/temp_db.h"
 
 /* base64 of "admin:correct horse", "admin:wrong horse", "nobody:correct horse" */
@@ -22,6 +21,7 @@
 #define ADMIN_WRONG "Basic YWRtaW46d3JvbmcgaG9yc2U="
 #define NOBODY "Basic bm9ib2R5OmNvcnJlY3QgaG9yc2U="
 #define CACHE_MS 60000
+#define MAX_FAILURES 20
 
 struct fixture {
 	struct temp_db *store;
@@ -36,11 +36,9 @@ static int64_t fake_mono_ns(void) {
 	return atomic_load(&mono_ms) * 1000000;
 }
 
-static void make(struct fixture *f, unsigned max_hashes, int64_t wait_ms) {
-	const struct accounts_config config = {.max_hashes = max_hashes,
-		.wait_ms = wait_ms,
-		.cache_ms = CACHE_MS,
-		.cache_size = 16};
+static void make(struct fixture *f) {
+	const struct accounts_config config = {
+		.cache_ms = CACHE_MS, .cache_size = 16, .max_failures = MAX_FAILURES};
 	struct err err;
 	char made[32];
 	f->accounts = accounts_new(&config, f->store->db, f->events, &err);
@@ -57,7 +55,7 @@ static int setup(void **state) {
 	assert_int_equal(secret_init(&err), RC_OK);
 	f->store = temp_db_new(DB_CONTROL);
 	f->events = events_new(f->store->db, &err);
-	make(f, 2, 20000);
+	make(f);
 	assert_int_equal(accounts_verify(f->accounts, ADMIN_RIGHT, &f->admin, &err), RC_OK);
 	*state = f;
 	return 0;
@@ -74,7 +72,7 @@ static int teardown(void **state) {
 }
 
 static enum rc verify(struct fixture *f, const char *authorization) {
-	struct actor who;
+	struct actor who = {.account_id = ""};
 	struct err err;
 	return accounts_verify(f->accounts, authorization, &who, &err);
 }
@@ -151,13 +149,19 @@ static void one_is_sent_to_renew_before_all_would_have_to(void **state) {
 	assert_true(is_cached(f, ADMIN_RIGHT));
 }
 
-static void any_change_makes_all_be_asked_again(void **state) {
+static void what_is_changed_makes_all_be_asked_again(void **state) {
 	struct fixture *f = *state;
-	struct account a;
-	const uint64_t version = accounts_version(f->accounts);
+	struct account a, out;
+	struct err err;
+	uint64_t version = accounts_version(f->accounts);
 	create(f, "second", ROLE_READ_ONLY, &a);
-	assert_false(is_cached(f, ADMIN_RIGHT));
 	assert_true(accounts_version(f->accounts) > version);
+	assert_true(is_cached(f, ADMIN_RIGHT));
+	version = accounts_version(f->accounts);
+	const struct account_change change = {.role = ROLE_OPERATOR, .enabled = -1};
+	assert_int_equal(accounts_update(f->accounts, &f->admin, a.id, &change, &out, &err), RC_OK);
+	assert_true(accounts_version(f->accounts) > version);
+	assert_false(is_cached(f, ADMIN_RIGHT));
 }
 
 static void what_was_verified_before_a_change_is_not_remembered_after_it(void **state) {
@@ -187,17 +191,65 @@ static void the_cache_is_bounded(void **state) {
 	assert_in_range(found, 1, 20);
 }
 
-static void only_so_many_hash_at_once(void **state) {
+static enum rc verify_from(struct fixture *f, const char *address, const char *authorization) {
+	struct actor who = {.account_id = ""};
+	struct err err;
+	snprintf(who.address, sizeof(who.address), "%s", address);
+	return accounts_verify(f->accounts, authorization, &who, &err);
+}
+
+static void an_address_with_many_failures_must_wait(void **state) {
 	struct fixture *f = *state;
 	struct err err;
-	accounts_free(f->accounts);
-	make(f, 1, 1);
-	bool waited;
-	assert_int_equal(accounts_hash_begin(f->accounts, &waited, &err), RC_OK);
-	assert_false(waited);
-	assert_int_equal(verify(f, ADMIN_RIGHT), RC_FULL);
-	accounts_hash_end(f->accounts);
-	assert_int_equal(verify(f, ADMIN_RIGHT), RC_OK);
+	const char *const here = "192.0.2.1";
+	account_cache_forget(f->accounts->cache);
+	for (int i = 0; i < MAX_FAILURES; i++) {
+		assert_int_equal(accounts_admit(f->accounts, here, &err), RC_OK);
+		assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_UNAUTHENTICATED);
+	}
+	const int64_t hashes = metric_get(METRIC_AUTH_HASHES);
+	assert_int_equal(accounts_admit(f->accounts, here, &err), RC_THROTTLED);
+	assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_THROTTLED);
+	assert_int_equal(verify_from(f, here, ADMIN_RIGHT), RC_THROTTLED);
+	assert_int_equal(metric_get(METRIC_AUTH_HASHES), hashes);
+	assert_in_range(accounts_wait_ms(f->accounts, here), 1, 6000);
+	/* nobody else is held up, and what is remembered is not checked again */
+	assert_int_equal(verify_from(f, "192.0.2.2", ADMIN_RIGHT), RC_OK);
+	assert_int_equal(verify_from(f, here, ADMIN_RIGHT), RC_OK);
+	account_cache_forget(f->accounts->cache);
+	atomic_fetch_add(&mono_ms, accounts_wait_ms(f->accounts, here));
+	assert_int_equal(verify_from(f, here, ADMIN_RIGHT), RC_OK);
+	assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_UNAUTHENTICATED);
+	assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_THROTTLED);
+	atomic_fetch_add(&mono_ms, 1000000);
+	assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_UNAUTHENTICATED);
+	assert_int_equal(verify_from(f, here, ADMIN_WRONG), RC_UNAUTHENTICATED);
+}
+
+static void the_guard_is_bounded_and_keeps_the_worst(void **state) {
+	(void)state;
+	struct account_guard *g = account_guard_new(4, 2);
+	char address[32];
+	for (int i = 0; i < 5; i++)
+		account_guard_failed(g, "192.0.2.1");
+	for (int i = 0; i < 100; i++) {
+		snprintf(address, sizeof(address), "198.51.100.%d", i);
+		account_guard_failed(g, address);
+		account_guard_failed(g, address);
+	}
+	assert_true(account_guard_wait_ms(g, "192.0.2.1") > 0);
+	assert_true(account_guard_wait_ms(g, "198.51.100.99") > 0);
+	assert_int_equal(account_guard_wait_ms(g, "198.51.100.50"), 0);
+	account_guard_free(g);
+}
+
+static void no_limit_never_makes_wait(void **state) {
+	(void)state;
+	struct account_guard *g = account_guard_new(4, 0);
+	for (int i = 0; i < 100; i++)
+		account_guard_failed(g, "192.0.2.1");
+	assert_int_equal(account_guard_wait_ms(g, "192.0.2.1"), 0);
+	account_guard_free(g);
 }
 
 static void *verify_often(void *arg) {
@@ -224,38 +276,16 @@ static void many_threads_get_their_turn(void **state) {
 	}
 }
 
-static void *verify_once(void *arg) {
-	return verify(arg, ADMIN_RIGHT) == RC_OK ? NULL : arg;
-}
-
-#define WAITERS 3
-
-static bool all_wait(void *arg) {
-	struct accounts *a = arg;
-	pthread_mutex_lock(&a->hash_lock);
-	const bool all = a->waiting == WAITERS;
-	pthread_mutex_unlock(&a->hash_lock);
-	return all;
-}
-
-static void those_who_waited_for_a_turn_take_what_was_found_meanwhile(void **state) {
+/* They waited for a thread while another verified the same header. */
+static void what_was_just_verified_is_not_hashed_again(void **state) {
 	struct fixture *f = *state;
-	struct err err;
-	pthread_t threads[WAITERS];
-	void *failed;
-	bool waited;
-	accounts_free(f->accounts);
-	make(f, 1, 20000);
-	assert_int_equal(accounts_hash_begin(f->accounts, &waited, &err), RC_OK);
-	for (size_t i = 0; i < array_len(threads); i++)
-		assert_int_equal(thread_start(&threads[i], "verify", verify_once, f, NULL), RC_OK);
-	assert_true(eventually(all_wait, f->accounts));
 	const int64_t before = metric_get(METRIC_AUTH_HASHES);
-	accounts_hash_end(f->accounts);
-	for (size_t i = 0; i < array_len(threads); i++) {
-		pthread_join(threads[i], &failed);
-		assert_null(failed);
-	}
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(verify(f, ADMIN_RIGHT), RC_OK);
+	assert_int_equal(metric_get(METRIC_AUTH_HASHES), before);
+	atomic_fetch_add(&mono_ms, CACHE_MS - 1);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(verify(f, ADMIN_RIGHT), RC_OK);
 	assert_int_equal(metric_get(METRIC_AUTH_HASHES), before + 1);
 }
 
@@ -490,12 +520,14 @@ int main(void) {
 		TEST(an_unknown_name_costs_a_hash_too),
 		TEST(verified_ones_are_remembered_for_a_while),
 		TEST(one_is_sent_to_renew_before_all_would_have_to),
-		TEST(any_change_makes_all_be_asked_again),
+		TEST(what_is_changed_makes_all_be_asked_again),
 		TEST(what_was_verified_before_a_change_is_not_remembered_after_it),
 		TEST(the_cache_is_bounded),
-		TEST(only_so_many_hash_at_once),
+		TEST(an_address_with_many_failures_must_wait),
+		TEST(the_guard_is_bounded_and_keeps_the_worst),
+		TEST(no_limit_never_makes_wait),
 		TEST(many_threads_get_their_turn),
-		TEST(those_who_waited_for_a_turn_take_what_was_found_meanwhile),
+		TEST(what_was_just_verified_is_not_hashed_again),
 		TEST(a_name_is_taken_once),
 		TEST(bad_fields_are_named),
 		TEST(the_last_administrator_stays),

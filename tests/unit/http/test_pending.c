@@ -42,11 +42,15 @@ static struct http_request *wait_pending(void) {
 	return q;
 }
 
-static void send_get(struct raw_conn *c, const char *target) {
+static void send_as(struct raw_conn *c, const char *target, const char *authorization) {
 	char text[256];
 	assert_true(raw_open(c, live.url));
-	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: t\r\n" AS_READER "\r\n", target);
+	snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: t\r\n%s\r\n", target, authorization);
 	assert_true(raw_sends(c, text));
+}
+
+static void send_get(struct raw_conn *c, const char *target) {
+	send_as(c, target, AS_READER);
 }
 
 static void expect(struct raw_conn *c, int status) {
@@ -164,6 +168,35 @@ static void full_queue_refuses(void **state) {
 	assert_true(answered >= 6 && answered <= 7);
 }
 
+/* Two threads for passwords and a queue of four: of eight at least one is refused at once, and
+ * whoever shows something else is answered meanwhile, known or not. */
+static void passwords_wait_in_nobodys_way(void **state) {
+	(void)state;
+	enum { COUNT = 8 };
+	struct raw_conn c[COUNT];
+	const int64_t refused = metric_get(METRIC_HTTP_REFUSED);
+	live_accounts_slow(true);
+	for (int i = 0; i < COUNT; i++)
+		send_as(&c[i], "/t/things/x", AS_SLOW);
+	wait_refused(refused + 1);
+	for (int i = 0; i < 10; i++) {
+		struct raw_answer a = raw_once(
+			live.url, "GET", "/t/things/x", i % 2 ? AS_READER : AS_OPERATOR, NULL);
+		assert_int_equal(a.status, 200);
+		raw_answer_free(&a);
+	}
+	live_accounts_slow(false);
+	int answered = 0;
+	for (int i = 0; i < COUNT; i++) {
+		struct raw_answer a = raw_read(&c[i], false);
+		assert_true(a.status == 200 || a.status == 503);
+		answered += a.status == 200;
+		raw_answer_free(&a);
+		raw_close(&c[i]);
+	}
+	assert_true(answered >= 4 && answered <= 7);
+}
+
 /* A connection that goes away while its request waits is found out afterwards. */
 static void client_leaves_while_pending(void **state) {
 	(void)state;
@@ -239,6 +272,7 @@ int main(void) {
 			resumed_while_the_handler_returns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pending_holds_no_worker, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_queue_refuses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(passwords_wait_in_nobodys_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(client_leaves_while_pending, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stop_lets_requests_end, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stop_does_not_wait_for_ever, set_up, tear_down),

@@ -149,6 +149,7 @@ static void every_rc_has_a_status(void **state) {
 		[RC_PRECONDITION] = 412,
 		[RC_PRECONDITION_REQUIRED] = 428,
 		[RC_TOO_LARGE] = 413,
+		[RC_THROTTLED] = 429,
 		[RC_FULL] = 503,
 		[RC_TIMEOUT] = 504,
 		[RC_UNAVAILABLE] = 503,
@@ -170,7 +171,8 @@ static void every_rc_has_a_status(void **state) {
 		struct raw_answer a = raw_request(&c, "GET", target, AS_READER, NULL);
 		assert_int_equal(a.status, statuses_of[rc]);
 		assert_int_equal(http_status_of((enum rc)rc), statuses_of[rc]);
-		assert_int_equal(a.status == 503, raw_header(&a, "Retry-After", value) != NULL);
+		assert_int_equal(a.status == 503 || a.status == 429,
+			raw_header(&a, "Retry-After", value) != NULL);
 		raw_answer_free(&a);
 	}
 	raw_close(&c);
@@ -446,10 +448,21 @@ static void verified_once(void **state) {
 	for (int i = 0; i < 5; i++)
 		assert_int_equal(status_of("GET", "/t/things/x", AS_READER, NULL), 200);
 	assert_int_equal(live_accounts_hashes(), 1);
-	live_accounts_full(true);
+}
+
+static void who_is_throttled_is_told_how_long(void **state) {
+	(void)state;
+	live_accounts_reset();
+	live_accounts_throttled(true);
+	struct raw_answer a = raw_once(live.url, "GET", "/t/things/x", AS_SLOW, NULL);
+	assert_int_equal(a.status, 429);
+	assert_string_equal(raw_header(&a, "Retry-After", value), "3");
+	raw_answer_free(&a);
 	assert_int_equal(status_of("GET", "/t/things/x", AS_READER, NULL), 200);
-	assert_int_equal(status_of("GET", "/t/things/x", AS_ADMIN, NULL), 503);
-	live_accounts_full(false);
+	live_accounts_throttled(false);
+	assert_int_equal(status_of("GET", "/t/things/x", AS_SLOW, NULL), 200);
+	live_accounts_throttled(true);
+	assert_int_equal(status_of("GET", "/t/things/x", AS_SLOW, NULL), 200);
 }
 
 /* A refused write does not cost the connection when its body is short. */
@@ -643,6 +656,7 @@ int main(void) {
 		cmocka_unit_test(gzip_where_it_is_liked),
 		cmocka_unit_test(accept_chooses_the_type),
 		cmocka_unit_test(verified_once),
+		cmocka_unit_test(who_is_throttled_is_told_how_long),
 		cmocka_unit_test(refusals_keep_the_connection),
 		cmocka_unit_test(body_limits),
 		cmocka_unit_test(chunked_bodies),
