@@ -1,6 +1,6 @@
 #include "db/drives.h"
 
-#include "db/sqlite.h"
+#include "db/wish.h"
 
 /* --- drives ----------------------------------------------------------------------------------- */
 
@@ -66,17 +66,13 @@ enum rc db_drive_prune(
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
-#define CLAIM_COLUMNS \
-	"id, drive_id, kind, owner, state, allow_non_operational, limit_mw, created_ms, " \
-	"expires_ms"
+#define CLAIM_COLUMNS "id, drive_id, kind, owner, created_ms, expires_ms, " WISH_COLUMNS
 
 static bool read_claim(struct stmt *st, struct claim *c) {
 	*c = (struct claim){
-		.wish = {.state = (int8_t)col_int(st, 4),
-			.allow_non_operational = col_int(st, 5) != 0,
-			.limit_mw = col_opt(st, 6)},
-		.created_ms = col_int(st, 7),
-		.expires_ms = col_opt(st, 8),
+		.wish = wish_read(st, 6),
+		.created_ms = col_int(st, 4),
+		.expires_ms = col_opt(st, 5),
 	};
 	col_copy(st, 0, c->id, sizeof(c->id));
 	col_copy(st, 1, c->drive_id, sizeof(c->drive_id));
@@ -87,19 +83,16 @@ static bool read_claim(struct stmt *st, struct claim *c) {
 enum rc db_claim_put(struct db_conn *c, struct claim *claim, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
 		"INSERT INTO claim (" CLAIM_COLUMNS ") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-		" ON CONFLICT (drive_id, kind, owner) DO UPDATE SET state = excluded.state,"
-		" allow_non_operational = excluded.allow_non_operational,"
-		" limit_mw = excluded.limit_mw, expires_ms = excluded.expires_ms"
-		" RETURNING id, created_ms");
+		" ON CONFLICT (drive_id, kind, owner) DO UPDATE SET expires_ms = "
+		"excluded.expires_ms,"
+		" " WISH_EXCLUDED " RETURNING id, created_ms");
 	stmt_text(st, 1, claim->id);
 	stmt_text(st, 2, claim->drive_id);
 	stmt_text(st, 3, claim_kind_name(claim->kind));
 	stmt_text(st, 4, claim->owner);
-	stmt_int(st, 5, claim->wish.state);
-	stmt_int(st, 6, claim->wish.allow_non_operational);
-	stmt_opt(st, 7, claim->wish.limit_mw);
-	stmt_int(st, 8, claim->created_ms);
-	stmt_opt(st, 9, claim->expires_ms);
+	stmt_int(st, 5, claim->created_ms);
+	stmt_opt(st, 6, claim->expires_ms);
+	wish_bind(st, 7, &claim->wish);
 	const enum rc rc = stmt_one(st, "claim", err);
 	if (rc == RC_OK) {
 		claim->created_ms = col_int(st, 1);

@@ -83,6 +83,13 @@ static const char *const migrations[] = {
 	"location TEXT NOT NULL, created_ms INTEGER NOT NULL,"
 	"PRIMARY KEY (account_id, method, path, key)) STRICT;"
 	"CREATE INDEX idempotency_created ON idempotency (created_ms);",
+
+	/* policies */
+	"CREATE TABLE policy (name TEXT PRIMARY KEY, priority INTEGER NOT NULL,"
+	"model TEXT NOT NULL, host TEXT NOT NULL, slot TEXT NOT NULL, labels TEXT NOT NULL,"
+	"created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL, config_version INTEGER NOT NULL,"
+	"state INTEGER NOT NULL, allow_non_operational INTEGER NOT NULL, limit_mw INTEGER,"
+	"CHECK (name <> '')) STRICT;",
 };
 
 const struct schema schema_control = {

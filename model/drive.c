@@ -18,6 +18,7 @@ static const char *const state_names[] = {
 	[DRIVE_UNRESPONSIVE] = "unresponsive",
 	[DRIVE_FAILED] = "failed",
 	[DRIVE_GONE] = "gone",
+	[DRIVE_ARRIVING] = "arriving",
 };
 
 static const char *const use_names[] = {

@@ -6,6 +6,11 @@
 #include "model/names.h"
 #include "model/power_table.h"
 
+bool power_wish_is_same(const struct power_wish *a, const struct power_wish *b) {
+	return a->state == b->state && a->limit_mw == b->limit_mw &&
+		a->allow_non_operational == b->allow_non_operational;
+}
+
 static const char *const claim_names[] = {
 	[CLAIM_DESIRED] = "desired",
 	[CLAIM_LEASE] = "lease",

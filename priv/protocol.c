@@ -168,7 +168,8 @@ static enum rc check_found(const void *body, struct err *err) {
 	if (!is_ref(&f->drive) || f->drive.kind == DRIVE_SIMULATED)
 		return bad(err, "drive");
 	if (!IS_TEXT(f->model) || !IS_TEXT(f->firmware) || !IS_TEXT(f->transport) ||
-		!IS_TEXT(f->address) || !IS_TEXT(f->subsystem_nqn) || !IS_TEXT(f->sysfs_state))
+		!IS_TEXT(f->address) || !IS_TEXT(f->slot) || !IS_TEXT(f->subsystem_nqn) ||
+		!IS_TEXT(f->sysfs_state))
 		return bad(err, "text");
 	return f->numa_node >= -1 ? RC_OK : bad(err, "numa_node");
 }

@@ -11,6 +11,7 @@
 #define SYSFS_PATH_SIZE 512
 #define SECTOR_BYTES 512 /* sysfs counts sizes in these whatever the device's block */
 #define ENTRIES_MAX 64   /* namespaces and paths looked at a controller */
+#define SLOTS_MAX 1024   /* physical slots of the machine */
 
 const struct sysfs_root sysfs_live = {.sys = "/sys", .proc = "/proc", .dev = "/dev"};
 
@@ -206,6 +207,56 @@ enum rc sysfs_controller_read(
 	return RC_OK;
 }
 
+/* --- physical slots -------------------------------------------------------------------------- */
+
+struct slot {
+	char name[SYSFS_NAME_SIZE];
+	char address[32]; /* "0000:03:00", without the function */
+};
+
+static bool is_slot_name(const char *name) {
+	return name[0] != '.';
+}
+
+/* The slots that the chassis names; the caller's to free. NULL without any. */
+static struct slot *read_slots(const struct sysfs_root *root, size_t *count) {
+	auto_free char(*names)[SYSFS_NAME_SIZE] = calloc(SLOTS_MAX, SYSFS_NAME_SIZE);
+	char dir[SYSFS_PATH_SIZE], path[SYSFS_PATH_SIZE];
+	struct slot *slots;
+	bool cut;
+
+	*count = 0;
+	path_format(dir, "%s/bus/pci/slots", root->sys);
+	if (names)
+		*count = sysfs_list(dir, is_slot_name, names, SLOTS_MAX, &cut);
+	slots = *count ? calloc(*count, sizeof(*slots)) : NULL;
+	if (!slots)
+		*count = 0;
+	for (size_t i = 0; i < *count; i++) {
+		path_format(path, "%s/%s", dir, names[i]);
+		str_copy(slots[i].name, sizeof(slots[i].name), names[i]);
+		read_text(slots[i].address, sizeof(slots[i].address), path, "address");
+	}
+	return slots;
+}
+
+/* A slot has a device, a controller a function of one. */
+static bool is_in_slot(const struct priv_found *f, const struct slot *s) {
+	const size_t len = strlen(s->address);
+
+	return len > 0 && strncmp(f->address, s->address, len) == 0 && f->address[len] == '.';
+}
+
+static void add_slots(const struct sysfs_root *root, struct priv_found *found, size_t n) {
+	size_t count;
+	auto_free struct slot *slots = read_slots(root, &count);
+
+	for (size_t i = 0; i < n * count; i++)
+		if (is_in_slot(&found[i / count], &slots[i % count]))
+			str_copy(found[i / count].slot, sizeof(found[i / count].slot),
+				slots[i % count].name);
+}
+
 enum rc sysfs_controllers(const struct sysfs_root *root, struct priv_found **out, size_t *count,
 	bool *cut, struct err *err) {
 	auto_free char(*names)[SYSFS_NAME_SIZE] = calloc(SYSFS_MAX_CONTROLLERS, SYSFS_NAME_SIZE);
@@ -224,6 +275,7 @@ enum rc sysfs_controllers(const struct sysfs_root *root, struct priv_found **out
 	for (size_t i = 0; i < n; i++)
 		if (sysfs_controller_read(root, names[i], &found[*count], NULL) == RC_OK)
 			++*count;
+	add_slots(root, found, *count);
 	*out = found;
 	return RC_OK;
 }

@@ -42,7 +42,7 @@ size_t sysfs_list(const char *dir, bool (*accept)(const char *name), char (*name
 	size_t max, bool *cut);
 
 bool sysfs_is_controller_name(const char *name);
-/* The controllers but discovery ones. *out is the caller's to free. */
+/* The controllers but discovery ones, with their physical slots. *out is the caller's to free. */
 enum rc must_check sysfs_controllers(const struct sysfs_root *root, struct priv_found **out,
 	size_t *count, bool *cut, struct err *err);
 /* RC_NOT_FOUND when it is not there or a discovery controller. */

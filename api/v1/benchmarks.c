@@ -183,51 +183,27 @@ static enum rc read_strings(const json_t *array, const char *pointer, char *rows
 	return RC_OK;
 }
 
-struct selector {
-	char model[41], host[37];
-	const json_t *labels;
-	const char *local_id;
+struct selected {
 	struct run_spec *spec;
 	bool too_many;
 };
 
-static bool labels_match(const json_t *wanted, const char *labels) {
-	json_t *have = json_loads(labels[0] ? labels : "{}", 0, NULL);
-	const char *name;
-	json_t *value;
-	bool all = true;
-	json_object_foreach((json_t *)wanted, name, value) all =
-		all && json_equal(value, json_object_get(have, name));
-	json_decref(have);
-	return all;
-}
-
-static bool select_drive(void *arg, const struct drive *d, const char *labels) {
-	struct selector *s = arg;
-	if ((s->model[0] && strcmp(s->model, d->model) != 0) || d->state == DRIVE_GONE ||
-		!labels_match(s->labels, labels))
-		return true;
+static bool select_drive(void *arg, const struct drive *d, const char *labels unused_arg) {
+	struct selected *s = arg;
 	s->too_many = s->spec->drive_count == RUN_MAX_DRIVES;
-	if (s->too_many)
-		return false;
-	str_copy(s->spec->drives[s->spec->drive_count++], DRIVE_ID_SIZE, d->id);
-	return true;
+	if (!s->too_many)
+		str_copy(s->spec->drives[s->spec->drive_count++], DRIVE_ID_SIZE, d->id);
+	return !s->too_many;
 }
 
 static enum rc read_selector(
 	struct core *core, const json_t *object, struct run_spec *spec, struct err *err) {
-	static const struct json_in_field fields[] = {
-		{"model", JSON_IN_STR, offsetof(struct selector, model), .size = 41},
-		{"host", JSON_IN_STR, offsetof(struct selector, host), .size = 37},
-		{"labels", JSON_IN_OBJECT, offsetof(struct selector, labels), .min = 0},
-	};
-	struct selector s = {.spec = spec};
-	enum rc rc = json_in_fields(object, "/selector", fields, array_len(fields), &s, err);
+	struct drive_selector selector;
+	struct selected s = {.spec = spec};
+	enum rc rc = selector_decode(core, object, "/selector", &selector, err);
 	if (rc != RC_OK)
 		return rc;
-	if (s.host[0] && strcmp(s.host, "local") != 0 && strcmp(s.host, core->host_id) != 0)
-		return err_field(err, RC_INVALID, "/selector/host", "has no drives here");
-	drives_each(core->drives, "", select_drive, &s);
+	drives_select(core->drives, &selector, select_drive, &s);
 	if (s.too_many)
 		return err_field(err, RC_INVALID, "/selector", "selects more than %d drives",
 			RUN_MAX_DRIVES);

@@ -26,6 +26,7 @@ static void render_identity(struct jsonw *w, const struct drive *d) {
 	jsonw_str(w, "transport", d->transport);
 	render_text_or_null(w, "pci_address", strcmp(d->transport, "pcie") == 0 ? d->address : "");
 	render_text_or_null(w, "address", d->address);
+	render_text_or_null(w, "slot", d->slot);
 	render_int_or_null(w, "numa_node", d->numa_node < 0 ? NONE : d->numa_node);
 }
 

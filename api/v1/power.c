@@ -5,8 +5,6 @@
 #include "api/v1/v1.h"
 #include "core/power.h"
 
-#define DESIRED_LIMIT_MAX_W 1000
-
 /* --- rendering -------------------------------------------------------------------------------- */
 
 static void render_rank(struct jsonw *w, const char *key, int8_t rank) {
@@ -37,21 +35,12 @@ void render_power_table(struct jsonw *w, const char *key, const struct power_tab
 	jsonw_array_end(w);
 }
 
-void render_wish(struct jsonw *w, const struct power_wish *wish) {
-	if (wish->state >= 0)
-		jsonw_int(w, "state", wish->state);
-	else
-		jsonw_milli(w, "limit_w", wish->limit_mw);
-	if (wish->allow_non_operational)
-		jsonw_bool(w, "allow_non_operational", true);
-}
-
 static void render_claim(struct jsonw *w, const struct claim *c) {
 	jsonw_object(w, NULL);
 	jsonw_str(w, "id", c->id);
 	jsonw_str(w, "kind", claim_kind_name(c->kind));
 	jsonw_str(w, "owner", c->owner);
-	render_wish(w, &c->wish);
+	wish_render(w, &c->wish);
 	jsonw_time(w, "created_at", c->created_ms);
 	jsonw_time(w, "expires_at", c->expires_ms);
 	jsonw_object_end(w);
@@ -128,7 +117,7 @@ static void render_desired(
 	jsonw_object(&w, NULL);
 	jsonw_str(&w, "id", drive_id);
 	jsonw_strf(&w, "href", "/api/v1/drives/%s/power/desired", drive_id);
-	render_wish(&w, &o->wish);
+	wish_render(&w, &o->wish);
 	render_int_or_null(&w, "observed_state", o->observed_state < 0 ? NONE : o->observed_state);
 	jsonw_bool(&w, "in_sync", o->in_sync);
 	render_text_or_null(&w, "held_by", o->held_by);
@@ -158,38 +147,14 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 	return HTTP_DONE;
 }
 
-struct desired_body {
-	int64_t state, limit_mw;
-	bool has_state, has_limit, allow_non_operational;
-};
-
 static enum rc decode_desired(
 	const struct http_request *q, struct power_wish *wish, struct err *err) {
-	static const struct json_in_field fields[] = {
-		{"state", JSON_IN_INT, offsetof(struct desired_body, state), .min = 0,
-			.max = POWER_STATES_MAX - 1,
-			.seen_offset = JSON_IN_SEEN(struct desired_body, has_state)},
-		{"limit_w", JSON_IN_MILLI, offsetof(struct desired_body, limit_mw), .min = 0,
-			.max = DESIRED_LIMIT_MAX_W,
-			.seen_offset = JSON_IN_SEEN(struct desired_body, has_limit)},
-		{"allow_non_operational", JSON_IN_BOOL,
-			offsetof(struct desired_body, allow_non_operational), .min = 0},
-	};
-	struct desired_body b = {0};
 	json_t *body = NULL;
 	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
-		rc = json_in_fields(body, "", fields, array_len(fields), &b, err);
+		rc = wish_decode(body, "", wish, err);
 	json_decref(body);
-	if (rc != RC_OK)
-		return rc;
-	if (b.has_state == b.has_limit)
-		return err_field(err, RC_INVALID, b.has_state ? "/limit_w" : "/state",
-			"give either state or limit_w");
-	wish->state = b.has_state ? (int8_t)b.state : -1;
-	wish->limit_mw = b.has_limit ? b.limit_mw : NONE;
-	wish->allow_non_operational = b.allow_non_operational;
-	return RC_OK;
+	return rc;
 }
 
 /* The outcome waits in the request for the continuation. */

@@ -29,6 +29,11 @@ const struct http_route api_v1_routes[] = {
 	{SEND("DELETE", "/drives/{id}/power/desired", drive_desired_delete, 0), OPERATORS},
 	{GET("/drives/{id}/energy", drive_energy_get), READERS, MAX(KIB(4096)), .types = CSV},
 
+	{GET("/policies", policies_list), READERS},
+	{GET("/policies/{name}", policy_get), READERS},
+	{SEND("PUT", "/policies/{name}", policy_put, KIB(8)), OPERATORS},
+	{SEND("DELETE", "/policies/{name}", policy_delete, 0), OPERATORS},
+
 	{GET("/hosts", hosts_list), READERS, MAX(KIB(2048)), .version = v1_hosts_version},
 	{SEND("POST", "/hosts", host_create, KIB(16)), ADMINISTRATORS, ONCE},
 	{GET("/hosts/{id}", host_get), READERS},

@@ -8,6 +8,7 @@
 #include "core/once.h"
 #include "model/drive.h"
 #include "model/host.h"
+#include "model/policy.h"
 #include "model/run.h"
 
 /* A page of a list: `{"items": [ …`, then page_end. Parameters: limit and cursor. */
@@ -65,7 +66,14 @@ void render_text_or_null(struct jsonw *w, const char *key, const char *text);
 
 /* Shared by drives.c and power.c. */
 void render_power_table(struct jsonw *w, const char *key, const struct power_table *t);
-void render_wish(struct jsonw *w, const struct power_wish *wish);
+
+/* Wishes and selectors; base is the pointer of object. */
+void wish_render(struct jsonw *w, const struct power_wish *wish);
+enum rc must_check wish_decode(
+	const json_t *object, const char *base, struct power_wish *wish, struct err *err);
+void selector_render(struct jsonw *w, const char *key, const struct drive_selector *s);
+enum rc must_check selector_decode(const struct core *core, const json_t *object, const char *base,
+	struct drive_selector *out, struct err *err);
 
 /* Handlers, one file a noun; names are the operations of openapi.yaml. */
 #define V1_HANDLER(name) \
@@ -82,6 +90,11 @@ V1_HANDLER(drive_power_get);
 V1_HANDLER(drive_desired_get);
 V1_HANDLER(drive_desired_put);
 V1_HANDLER(drive_desired_delete);
+
+V1_HANDLER(policies_list);
+V1_HANDLER(policy_get);
+V1_HANDLER(policy_put);
+V1_HANDLER(policy_delete);
 
 V1_HANDLER(accounts_list);
 V1_HANDLER(account_create);

@@ -52,7 +52,7 @@ static void take_state(struct entry *e, enum rc rc, struct todo *t) {
 		return;
 	if (state == DRIVE_LIVE)
 		e->d.seen_ms = clock_wall_ms();
-	if (state == e->d.state)
+	if (state == e->d.state || (rc == RC_OK && e->d.state == DRIVE_ARRIVING))
 		return;
 	t->change = CHANGE_STATE;
 	t->from_state = e->d.state;

@@ -37,14 +37,25 @@ static void tell_watchers(struct entry *e, unsigned news) {
 	}
 }
 
+static bool is_arrival(const struct todo *t) {
+	return t->change == CHANGE_ADDED || t->change == CHANGE_RETURNED;
+}
+
 /* A drive that the store knew, found at start, is no news to anybody but the watchers. */
+static bool must_tell(struct entry *e, const struct todo *t) {
+	const bool tell = t->change == CHANGE_RETURNED || e->unknown;
+	e->unknown = false;
+	return tell;
+}
+
 static void do_todo(struct entry *e, struct todo *t) {
 	if (t->fn)
 		t->fn(t->arg, &t->reply);
-	bool is_new = true;
 	if (t->detail)
-		is_new = record_seen(e);
-	if (t->change != CHANGE_NONE && (t->change != CHANGE_ADDED || is_new))
+		e->unknown = record_seen(e) || e->unknown;
+	if (t->detail && is_arrival(t))
+		arrive(e, must_tell(e, t) ? t->change : CHANGE_NONE);
+	else if (t->change != CHANGE_NONE)
 		record_change(e, t);
 	if (t->health)
 		record_health(e, t->health);
@@ -88,6 +99,15 @@ bool drain_claim(struct entry *e) {
 	e->draining = true;
 	e->ds->draining++;
 	return true;
+}
+
+bool drain_tell(struct entry *e, enum drive_news news) {
+	struct todo *t = calloc(1, sizeof(*t));
+	if (t) {
+		t->news = 1u << news;
+		drain_add(e, t);
+	}
+	return drain_claim(e);
 }
 
 static bool next_to_answer(struct entry *e, drive_reply_fn **fn, void **arg) {

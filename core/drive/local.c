@@ -36,6 +36,7 @@ static void on_found(void *arg, const struct priv_found *f) {
 	str_copy(out.drive.firmware, sizeof(out.drive.firmware), f->firmware);
 	str_copy(out.drive.transport, sizeof(out.drive.transport), f->transport);
 	str_copy(out.drive.address, sizeof(out.drive.address), f->address);
+	str_copy(out.drive.slot, sizeof(out.drive.slot), f->slot);
 	str_copy(out.subsystem_nqn, sizeof(out.subsystem_nqn), f->subsystem_nqn);
 	s->found(s->arg, &out);
 }

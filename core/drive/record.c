@@ -162,8 +162,11 @@ static enum rc note_all(struct drives *ds, struct found *f, struct db_conn *c, s
 	for (size_t i = 0; i < f->count && !rc; i++)
 		rc = look_up(&f->all[i], c, err);
 	for (size_t i = 0; i < f->count && !rc; i++) {
+		struct entry *e = f->all[i].entry;
 		rc = note(&f->all[i], c, err);
-		if (!rc && f->all[i].is_new)
+		const bool held = !arrive_at_start(e);
+		e->unknown = f->all[i].is_new && held;
+		if (!rc && f->all[i].is_new && !held)
 			rc = add_event(ds, &f->all[i].drive, c, err);
 	}
 	return commit(c, rc, err);
@@ -263,12 +266,16 @@ static void publish_labels(struct drives *ds, const struct drive_record *r) {
 	pthread_rwlock_wrlock(&ds->lock);
 	struct entry *e = registry_find(ds, r->id);
 	/* A later change may have been faster here. */
-	if (e && e->d.config_version < r->config_version) {
+	const bool newer = e && e->d.config_version < r->config_version;
+	if (newer) {
 		memcpy(e->labels, r->labels, sizeof(e->labels));
 		e->d.config_version = r->config_version;
 		registry_touch(e);
 	}
+	const bool mine = newer && drain_tell(e, DRIVE_NEWS_LABELS);
 	pthread_rwlock_unlock(&ds->lock);
+	if (mine)
+		drain_start(e);
 }
 
 enum rc drives_set_labels(struct drives *ds, const struct actor *who, const char *id,

@@ -113,7 +113,8 @@ static bool wait_until(
 static bool is_settled(const struct drives *ds) {
 	for (size_t i = 0; i < ds->count; i++) {
 		const struct entry *e = ds->entries[i];
-		if (!e->settled && e->d.state != DRIVE_GONE)
+		const bool settled = e->settled && e->d.state != DRIVE_ARRIVING;
+		if (!settled && e->d.state != DRIVE_GONE)
 			return false;
 	}
 	return scan_is_idle(ds);

@@ -63,10 +63,14 @@ struct entry {
 	uint8_t found_state; /* enum drive_state that that scan saw */
 	bool want_identify;  /* and not asked yet */
 	bool identifying;
-	bool anew;      /* it came, or was reset: its power state must be read again */
-	bool settled;   /* identified, or that failed, or it cannot be asked now */
-	bool announced; /* as added or returned, since it came */
-	bool returned;  /* it had gone in this life */
+	bool anew;            /* it came, or was reset: its power state must be read again */
+	bool settled;         /* identified, or that failed, or it cannot be asked now */
+	bool announced;       /* as added or returned, since it came */
+	bool unknown;         /* the store did not know it when it came */
+	bool arriving;        /* identified, and held back by the gate */
+	uint8_t arrival;      /* enum drive_change: what to tell once it is let in */
+	int64_t admit_due_ms; /* monotonic: then it is let in whatever the gate says */
+	bool returned;        /* it had gone in this life */
 	unsigned waiters;
 	unsigned commands;
 	int64_t health_due_ms, identify_due_ms; /* monotonic; INT64_MAX not wanted */
@@ -116,7 +120,9 @@ struct drives {
 	bool cut;          /* a drive was left out since there are too many */
 	size_t source_count;
 	struct source sources[MAX_SOURCES];
-	size_t watcher_count; /* fixed once started, like the watchers and sources */
+	drives_gate_fn *gate; /* NULL none; fixed once started, like what follows */
+	void *gate_arg;
+	size_t watcher_count;
 	struct watcher watchers[MAX_WATCHERS];
 	struct command_list waiting; /* by deadline */
 	struct command_list overdue;
@@ -142,6 +148,15 @@ void scan_all(struct drives *ds);
 /* Frees nothing; true when no source is being scanned. Under lock. */
 bool scan_is_idle(const struct drives *ds);
 
+/* --- arrive.c: between being found and being announced --- */
+
+/* Not under lock. At the start: those whom nobody holds back are there. */
+bool arrive_at_start(struct entry *e);
+/* Not under lock, in the drain. It was identified: is let in now, or by drives_admit. */
+void arrive(struct entry *e, enum drive_change change);
+/* Not under lock. Lets in who has been held back for too long. */
+void arrive_overdue(struct drives *ds);
+
 /* --- command.c --- */
 
 /* Answers those that are overdue. */
@@ -152,6 +167,8 @@ void commands_free(struct command_list *l);
 
 /* Under lock. Takes t over. */
 void drain_add(struct entry *e, struct todo *t);
+/* Under lock. Has the watchers told; returns as drain_claim. */
+bool drain_tell(struct entry *e, enum drive_news news);
 /* Under lock. True when the caller must call drain_start() after the lock; until the drain has
  * ended the entry stays. */
 bool drain_claim(struct entry *e);

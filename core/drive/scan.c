@@ -48,24 +48,30 @@ static void copy_identity(struct drive *d, const struct drive *found) {
 	str_copy(d->firmware, sizeof(d->firmware), found->firmware);
 	str_copy(d->transport, sizeof(d->transport), found->transport);
 	str_copy(d->address, sizeof(d->address), found->address);
+	str_copy(d->slot, sizeof(d->slot), found->slot);
 	d->kind = found->kind;
 	d->numa_node = found->numa_node;
 	d->capacity_bytes = found->capacity_bytes;
 }
 
+static bool is_same_place(const struct drive *a, const struct drive *b) {
+	return strcmp(a->address, b->address) == 0 && strcmp(a->slot, b->slot) == 0;
+}
+
 static bool is_same(const struct drive *a, const struct drive *b) {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->model, b->model) == 0 &&
 		strcmp(a->serial, b->serial) == 0 && strcmp(a->firmware, b->firmware) == 0 &&
-		strcmp(a->transport, b->transport) == 0 && strcmp(a->address, b->address) == 0 &&
+		strcmp(a->transport, b->transport) == 0 && is_same_place(a, b) &&
 		a->kind == b->kind && a->state == b->state && a->numa_node == b->numa_node &&
 		a->capacity_bytes == b->capacity_bytes;
 }
 
-/* A drive that was away, was reset, or changed its name or firmware is asked again who it is. */
+/* A drive that was away, was reset, or changed its name, place or firmware is asked again who it
+ * is. */
 static bool must_identify(const struct entry *e, const struct drive_found *f) {
 	return !e->detail || e->d.state == DRIVE_GONE || e->d.state == DRIVE_FAILED ||
 		e->found_state != DRIVE_LIVE || strcmp(e->d.name, f->drive.name) != 0 ||
-		strcmp(e->d.firmware, f->drive.firmware) != 0;
+		!is_same_place(&e->d, &f->drive) || strcmp(e->d.firmware, f->drive.firmware) != 0;
 }
 
 static void note_change(struct entry *e, enum drive_change change, uint8_t to, unsigned news) {
@@ -83,7 +89,7 @@ static void note_change(struct entry *e, enum drive_change change, uint8_t to, u
 /* What sysfs says counts until the drive itself answers. */
 static void take_found_state(struct entry *e, uint8_t found) {
 	if (e->d.state == DRIVE_GONE)
-		e->d.state = found;
+		e->d.state = found == DRIVE_LIVE ? DRIVE_ARRIVING : found;
 	else if (found != DRIVE_LIVE && found != e->d.state)
 		note_change(e, CHANGE_STATE, found, 1u << DRIVE_NEWS_STATE);
 	e->found_state = found;
@@ -118,7 +124,11 @@ static void on_found(void *arg, const struct drive_found *f) {
 /* --- done --- */
 
 static void leave(struct entry *e) {
-	note_change(e, CHANGE_REMOVED, DRIVE_GONE, 1u << DRIVE_NEWS_GONE);
+	/* Nobody has heard of one that was still arriving. */
+	const enum drive_change change = e->arrival ? CHANGE_NONE : CHANGE_REMOVED;
+	note_change(e, change, DRIVE_GONE, 1u << DRIVE_NEWS_GONE);
+	e->arriving = false;
+	e->arrival = CHANGE_NONE;
 	e->d.power_state = -1;
 	e->observed.power_state = -1;
 	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;

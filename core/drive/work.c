@@ -84,6 +84,7 @@ static void finish(struct drives *ds) {
 static void work(void *arg) {
 	struct drives *ds = arg;
 	struct ids *ids = malloc(2 * sizeof(*ids));
+	arrive_overdue(ds);
 	drain_start_all(ds);
 	if (ids) {
 		collect(ds, wants_identify, DRIVES_MAX, ids);

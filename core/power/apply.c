@@ -39,12 +39,12 @@ void waits_deliver(struct power *p, struct wait *list, bool here) {
 
 /* --- what is wanted; under lock --- */
 
-static struct power_effective effective(const struct control *ct) {
+struct power_effective control_effective(const struct control *ct) {
 	return power_effective_compute(&ct->table, ct->claims, ct->claim_count, clock_wall_ms());
 }
 
 int control_wanted(const struct control *ct) {
-	const int state = effective(ct).state;
+	const int state = control_effective(ct).state;
 	return state >= 0 ? state : ct->release_to;
 }
 
@@ -95,8 +95,13 @@ static int observed_state(const struct control *ct) {
 	return o.power_state;
 }
 
+bool control_is_in_sync(const struct control *ct) {
+	const int wanted = control_wanted(ct);
+	return wanted < 0 || control_matches(ct, wanted, observed_state(ct));
+}
+
 void control_fill_outcome(const struct control *ct, struct power_outcome *o) {
-	const struct power_effective e = effective(ct);
+	const struct power_effective e = control_effective(ct);
 	const struct claim *holder = e.holder >= 0 ? &ct->claims[e.holder] : NULL;
 	const struct claim *cap = e.capped ? tightest_cap(ct) : NULL;
 	const int wanted = control_wanted(ct);
@@ -146,7 +151,7 @@ static void on_read(void *arg, const struct drive_reply *r) {
 static int current_claim(const struct control *ct, const struct wait *w) {
 	const int at = claims_find(ct, w->claim.kind, w->claim.owner);
 	const bool same = at >= 0 && strcmp(ct->claims[at].id, w->claim.id) == 0 &&
-		claims_same_wish(&ct->claims[at].wish, &w->claim.wish);
+		power_wish_is_same(&ct->claims[at].wish, &w->claim.wish);
 	return same && w->kind != WAIT_CLEARED ? at : -1;
 }
 
@@ -297,6 +302,7 @@ struct step {
 	enum event_type event; /* EVENT_TYPE_COUNT_ none */
 	int wanted, observed;
 	bool in_sync;
+	bool settled; /* no more is to be done now */
 	int effective;
 	struct wait *done; /* those for whom there is nothing to do */
 };
@@ -362,18 +368,32 @@ static void begin(struct control *ct, struct step *s) {
 
 static struct step plan(struct control *ct) {
 	struct step s = {.event = EVENT_TYPE_COUNT_};
-	const struct power_effective e = effective(ct);
+	const struct power_effective e = control_effective(ct);
 	s.effective = e.state;
 	s.wanted = control_wanted(ct);
 	s.observed = observed_state(ct);
 	note_observed(ct, &s);
-	if (ct->busy || ct->changing || !ct->present || ct->table.count == 0)
+	if (ct->busy || ct->changing || !ct->present)
+		return s;
+	s.settled = true;
+	if (ct->table.count == 0)
 		return s;
 	if (s.wanted < 0)
 		s.done = nothing_to_do(ct);
 	s.kind = choose(ct, &s);
+	s.settled = s.kind == STEP_NONE;
 	begin(ct, &s);
 	return s;
+}
+
+/* All that was possible has been done: the drive may be announced. */
+static void admit(struct power *p, struct control *ct) {
+	pthread_mutex_lock(&p->lock);
+	const bool held = ct->holds;
+	ct->holds = false;
+	pthread_mutex_unlock(&p->lock);
+	if (held)
+		drives_admit(p->drives, ct->drive_id);
 }
 
 /* The drive cannot be asked. */
@@ -384,6 +404,7 @@ static void give_up(struct power *p, struct control *ct, enum rc rc, const struc
 	control_back_off(ct);
 	pthread_mutex_unlock(&p->lock);
 	waits_deliver(p, list, false);
+	admit(p, ct);
 }
 
 void power_apply(struct power *p, struct control *ct) {
@@ -394,6 +415,8 @@ void power_apply(struct power *p, struct control *ct) {
 	drives_set_effective(p->drives, ct->drive_id, s.effective, s.in_sync);
 	pthread_mutex_unlock(&p->lock);
 	waits_deliver(p, s.done, false);
+	if (s.settled)
+		admit(p, ct);
 	if (s.event != EVENT_TYPE_COUNT_)
 		tell_event(p, ct->drive_id, s.event, &actor_system, s.wanted, s.observed, NULL);
 	if (s.kind == STEP_READ)

@@ -9,7 +9,7 @@
 
 /* --- checks --- */
 
-static enum rc check_may(const struct power *p, struct err *err) {
+enum rc power_check_may(const struct power *p, struct err *err) {
 	return p->config.observe_only
 		? err_set(err, RC_FORBIDDEN, "the service only observes, it changes nothing")
 		: RC_OK;
@@ -19,7 +19,7 @@ static enum rc check_may(const struct power *p, struct err *err) {
 static enum rc check_drive(
 	struct power *p, const char *drive_id, struct power_table *table, struct err *err) {
 	struct drive d;
-	enum rc rc = check_may(p, err);
+	enum rc rc = power_check_may(p, err);
 	if (!rc)
 		rc = drives_get(p->drives, drive_id, &d, NULL, NULL, err);
 	if (rc)
@@ -132,7 +132,7 @@ static enum rc put_desired(
 	if (w->had_before)
 		w->before = ct->claims[at];
 	w->outcome.created = !w->had_before;
-	w->changed = !w->had_before || !claims_same_wish(&w->before.wish, &w->claim.wish);
+	w->changed = !w->had_before || !power_wish_is_same(&w->before.wish, &w->claim.wish);
 	if (w->had_before && strcmp(w->before.owner, w->claim.owner) == 0) {
 		memcpy(w->claim.id, w->before.id, sizeof(w->claim.id));
 		w->claim.created_ms = w->before.created_ms;
@@ -204,7 +204,7 @@ static enum rc drop_desired(
 enum rc power_clear_desired(struct power *p, const struct actor *who, const char *drive_id,
 	bool leave, uint32_t if_version, power_fn *fn, void *arg, struct err *err) {
 	struct drive d;
-	enum rc rc = check_may(p, err);
+	enum rc rc = power_check_may(p, err);
 	if (!rc)
 		rc = drives_get(p->drives, drive_id, &d, NULL, NULL, err);
 	if (rc)
@@ -305,13 +305,6 @@ static bool end_lease(struct power *p, struct control *ct, const char *owner) {
 		claims_drop(ct, at);
 	pthread_mutex_unlock(&p->lock);
 	return at >= 0;
-}
-
-static struct control *control_at(struct power *p, size_t i) {
-	pthread_mutex_lock(&p->lock);
-	struct control *ct = i < p->count ? p->controls[i] : NULL;
-	pthread_mutex_unlock(&p->lock);
-	return ct;
 }
 
 void power_lease_end(struct power *p, const char *run_id) {

@@ -20,8 +20,9 @@ int claims_find(const struct control *ct, enum claim_kind kind, const char *owne
 }
 
 bool claims_put(struct control *ct, const struct claim *claim) {
-	/* There is one desired, whoever wished it last. */
-	int at = claims_find(ct, claim->kind, claim->kind == CLAIM_DESIRED ? NULL : claim->owner);
+	/* There is one desired, whoever wished it last, and one policy that counts. */
+	const bool single = claim->kind == CLAIM_DESIRED || claim->kind == CLAIM_POLICY;
+	int at = claims_find(ct, claim->kind, single ? NULL : claim->owner);
 	if (at < 0 && ct->claim_count == POWER_MAX_CLAIMS)
 		return false;
 	if (at < 0)
@@ -51,11 +52,6 @@ void claims_drop(struct control *ct, int index) {
 
 bool claims_released(const struct control *ct) {
 	return ct->owes_release && ct->release_to < 0 && claims_find(ct, CLAIM_LEASE, NULL) < 0;
-}
-
-bool claims_same_wish(const struct power_wish *a, const struct power_wish *b) {
-	return a->state == b->state && a->limit_mw == b->limit_mw &&
-		a->allow_non_operational == b->allow_non_operational;
 }
 
 /* FNV-1a. */
@@ -91,7 +87,7 @@ static enum rc write_note(struct power *p, struct db_conn *c, const char *drive_
 	return rc;
 }
 
-static enum rc finish(struct power *p, struct db_conn *c, enum rc rc, struct err *err) {
+enum rc claims_finish(struct power *p, struct db_conn *c, enum rc rc, struct err *err) {
 	if (rc) {
 		db_write_abort(c);
 		return rc;
@@ -137,13 +133,13 @@ enum rc claims_store_desired(
 		rc = db_claim_put(c, &claim, err);
 	if (!rc && n)
 		rc = write_note(p, c, ct->drive_id, n, err);
-	return finish(p, c, rc, err);
+	return claims_finish(p, c, rc, err);
 }
 
 enum rc claims_store_lease(struct power *p, struct claim *claim, struct err *err) {
 	struct db_conn *c;
 	const enum rc rc = db_write_begin(p->control_db, &c, err);
-	return rc ? rc : finish(p, c, db_claim_put(c, claim, err), err);
+	return rc ? rc : claims_finish(p, c, db_claim_put(c, claim, err), err);
 }
 
 enum rc claims_unstore_leases(struct power *p, struct control *ct, struct err *err) {
@@ -152,7 +148,7 @@ enum rc claims_unstore_leases(struct power *p, struct control *ct, struct err *e
 	if (rc)
 		return rc;
 	rc = db_claim_delete_kind(c, ct->drive_id, CLAIM_LEASE, NULL, NULL, err);
-	return finish(p, c, rc, err);
+	return claims_finish(p, c, rc, err);
 }
 
 enum rc claims_unstore(struct power *p, const struct claim *claim, struct err *err) {
@@ -161,14 +157,14 @@ enum rc claims_unstore(struct power *p, const struct claim *claim, struct err *e
 	if (rc)
 		return rc;
 	rc = db_claim_delete_kind(c, claim->drive_id, claim->kind, claim->owner, NULL, err);
-	return finish(p, c, rc, err);
+	return claims_finish(p, c, rc, err);
 }
 
 enum rc claims_write_note(
 	struct power *p, const char *drive_id, const struct claims_note *n, struct err *err) {
 	struct db_conn *c;
 	const enum rc rc = db_write_begin(p->control_db, &c, err);
-	return rc ? rc : finish(p, c, write_note(p, c, drive_id, n, err), err);
+	return rc ? rc : claims_finish(p, c, write_note(p, c, drive_id, n, err), err);
 }
 
 /* --- at start --- */

@@ -29,6 +29,7 @@ struct power *power_new(const struct power_config *config, struct db *control,
 	pthread_mutex_init(&p->lock, NULL);
 	cond_init(&p->idle);
 	p->claims_version = clock_first_version();
+	drives_set_gate(drives, reconcile_holds, p);
 	if (drives_watch(drives, reconcile_on_news, p, err)) {
 		power_free(p);
 		return NULL;
@@ -45,7 +46,9 @@ static int64_t tick_ms(const struct power_config *c) {
 
 enum rc power_start(struct power *p, struct err *err) {
 	const int64_t period_ms = tick_ms(&p->config);
-	const enum rc rc = claims_load(p, err);
+	enum rc rc = claims_load(p, err);
+	if (!rc)
+		rc = policies_load(p, err);
 	if (rc)
 		return rc;
 	p->tick = timer_start(p->timers, period_ms, period_ms, reconcile_on_tick, p);
@@ -72,6 +75,7 @@ void power_free(struct power *p) {
 		cancel(p, &p->controls[i]->asked);
 		free(p->controls[i]);
 	}
+	policies_free(p);
 	pthread_cond_destroy(&p->idle);
 	pthread_mutex_destroy(&p->lock);
 	pthread_mutex_destroy(&p->write_lock);
@@ -110,6 +114,13 @@ struct control *control_find_or_add(struct power *p, const char *drive_id) {
 	memmove(&p->controls[at + 1], &p->controls[at], (p->count - at) * sizeof(p->controls[0]));
 	p->controls[at] = ct;
 	p->count++;
+	return ct;
+}
+
+struct control *control_at(struct power *p, size_t i) {
+	pthread_mutex_lock(&p->lock);
+	struct control *ct = i < p->count ? p->controls[i] : NULL;
+	pthread_mutex_unlock(&p->lock);
 	return ct;
 }
 

@@ -52,6 +52,7 @@ struct control {
 	bool changing;     /* a claim is being committed: before that the drive is not touched */
 	bool busy;         /* a command of ours is on its way */
 	int8_t target;     /* of that command, when it sets */
+	bool holds;        /* it came: may be announced once it is where it shall be */
 	bool confirmed;    /* observed was what was wanted, since claims or drive last changed */
 	bool owes_applied; /* a set was not answered in time: tell when it took effect */
 	bool told_refused;
@@ -75,6 +76,9 @@ struct power {
 	pthread_cond_t idle;
 	bool ticking;            /* a tick is queued or runs */
 	uint64_t claims_version; /* counts changes of any claims and of recorded */
+	uint32_t deleted_policy_version;
+	size_t policy_count;
+	struct policy *policies[POWER_MAX_POLICIES]; /* the first that fits a drive counts */
 	size_t count;
 	struct control *controls[POWER_MAX_CONTROLS]; /* by drive id */
 };
@@ -85,6 +89,11 @@ struct control *control_find(struct power *p, const char *drive_id);
 struct control *control_find_or_add(struct power *p, const char *drive_id);
 /* Views show it: counts as a change of the claims. */
 void control_set_recorded(struct control *ct, bool recorded);
+
+/* Not under lock. The i-th, NULL past the end. */
+struct control *control_at(struct power *p, size_t i);
+/* RC_FORBIDDEN where nothing may be changed. */
+enum rc must_check power_check_may(const struct power *p, struct err *err);
 
 /* --- claims.c; the first seven under lock --- */
 
@@ -99,7 +108,6 @@ void claims_drop(struct control *ct, int index);
 bool claims_released(const struct control *ct);
 /* The same desired has the same version, also after a restart; VERSION_ABSENT without one. */
 uint32_t claims_desired_version(const struct control *ct);
-bool claims_same_wish(const struct power_wish *a, const struct power_wish *b);
 
 /* What stands beside a change of claims in its transaction. */
 struct claims_note {
@@ -117,11 +125,21 @@ enum rc must_check claims_store_lease(struct power *p, struct claim *claim, stru
 enum rc must_check claims_unstore_leases(struct power *p, struct control *ct, struct err *err);
 /* Under write_lock. Removes claims of one kind and owner from the store. */
 enum rc must_check claims_unstore(struct power *p, const struct claim *claim, struct err *err);
+/* Ends a transaction by what came out of it so far. */
+enum rc must_check claims_finish(struct power *p, struct db_conn *c, enum rc rc, struct err *err);
 /* A note without any change. */
 enum rc must_check claims_write_note(
 	struct power *p, const char *drive_id, const struct claims_note *n, struct err *err);
 /* Reads all claims into the controls. No run outlives the daemon: drives with leases go back. */
 enum rc must_check claims_load(struct power *p, struct err *err);
+
+/* --- policies.c --- */
+
+/* Reads all policies: before any drive is known. */
+enum rc must_check policies_load(struct power *p, struct err *err);
+/* Under lock. Makes the drive's claim of kind policy what the policies say. */
+void policies_refresh(struct power *p, struct control *ct);
+void policies_free(struct power *p);
 
 /* --- apply.c: the one place that sets a drive --- */
 
@@ -129,6 +147,10 @@ enum rc must_check claims_load(struct power *p, struct err *err);
 void power_apply(struct power *p, struct control *ct);
 /* Under lock. The state that shall be in force, or -1. */
 int control_wanted(const struct control *ct);
+/* Under lock. */
+struct power_effective control_effective(const struct control *ct);
+/* Under lock. Is observed what is wanted, or nothing wanted? */
+bool control_is_in_sync(const struct control *ct);
 /* Under lock. Is observed as good as wanted? */
 bool control_matches(const struct control *ct, int wanted, int observed);
 /* Under lock: the next attempt waits longer than the one before. */
@@ -155,6 +177,8 @@ const char *tell_wish(const char *drive_id, const struct power_wish *w, char *bu
 
 void reconcile_on_news(void *arg, const char *drive_id, enum drive_news news);
 void reconcile_on_tick(void *arg);
+/* The registry's gate: is anything wished of a drive that comes? */
+bool reconcile_holds(void *arg, const char *drive_id);
 /* Nobody waits for a drive that is not there. */
 void reconcile_abandon(struct power *p, struct control *ct);
 /* First time of a drive's periodic reading, spread over the period. */

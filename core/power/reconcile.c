@@ -19,6 +19,29 @@ int64_t reconcile_first_read_ms(const struct power *p, const char *drive_id) {
 
 /* --- news of drives --- */
 
+/* Under lock. */
+static bool is_wished(const struct control *ct) {
+	const int64_t now_ms = clock_wall_ms();
+	bool any = ct->release_to >= 0;
+	for (int i = 0; i < ct->claim_count; i++)
+		any = any || ct->claims[i].expires_ms == NONE || ct->claims[i].expires_ms > now_ms;
+	return any;
+}
+
+bool reconcile_holds(void *arg, const char *drive_id) {
+	struct power *p = arg;
+	if (p->config.observe_only)
+		return false;
+	pthread_mutex_lock(&p->lock);
+	struct control *ct =
+		p->policy_count ? control_find_or_add(p, drive_id) : control_find(p, drive_id);
+	if (ct)
+		policies_refresh(p, ct);
+	const bool holds = ct && is_wished(ct);
+	pthread_mutex_unlock(&p->lock);
+	return holds;
+}
+
 static void on_identified(struct power *p, const char *drive_id) {
 	struct drive d;
 	auto_free struct drive_detail *detail = malloc(sizeof(*detail));
@@ -30,6 +53,8 @@ static void on_identified(struct power *p, const char *drive_id) {
 		ct->table = detail->power;
 		ct->apst = detail->apst_supported;
 		ct->present = true;
+		ct->holds = true;
+		policies_refresh(p, ct);
 		control_renew(ct);
 	}
 	pthread_mutex_unlock(&p->lock);
@@ -82,11 +107,22 @@ static void on_power_read(struct power *p, const char *drive_id) {
 		power_apply(p, ct);
 }
 
+static void on_labels(struct power *p, const char *drive_id) {
+	pthread_mutex_lock(&p->lock);
+	struct control *ct = control_find(p, drive_id);
+	if (ct)
+		policies_refresh(p, ct);
+	pthread_mutex_unlock(&p->lock);
+	if (ct)
+		power_apply(p, ct);
+}
+
 void reconcile_on_news(void *arg, const char *drive_id, enum drive_news news) {
 	static void (*const handlers[])(struct power * p, const char *drive_id) = {
 		[DRIVE_NEWS_IDENTIFIED] = on_identified,
 		[DRIVE_NEWS_STATE] = on_state,
 		[DRIVE_NEWS_POWER_READ] = on_power_read,
+		[DRIVE_NEWS_LABELS] = on_labels,
 		[DRIVE_NEWS_GONE] = on_gone,
 	};
 	handlers[news](arg, drive_id);

@@ -297,6 +297,7 @@ static void make_identity(struct sim_target *t, unsigned drive, uint64_t hash) {
 	str_copy(d->model, sizeof(d->model), t->model.identity.model);
 	str_copy(d->firmware, sizeof(d->firmware), t->model.identity.firmware);
 	str_copy(d->transport, sizeof(d->transport), "sim");
+	snprintf(d->slot, sizeof(d->slot), "%u", drive);
 	snprintf(d->serial, sizeof(d->serial), "SIM%012" PRIX64 "%02u", hash >> 16, drive & 0xfff);
 	snprintf(f->subsystem_nqn, sizeof(f->subsystem_nqn),
 		"nqn.2014-08.org.nvmexpress:uuid:%08" PRIx64 "-%04" PRIx64 "-8%03" PRIx64

@@ -15,6 +15,7 @@
 #include "core/events.h"
 #include "db/drives.h"
 #include "model/drive.h"
+#include "model/policy.h"
 #include "model/version.h"
 
 #define DRIVES_MAX 1024
@@ -96,10 +97,24 @@ bool drives_settled(struct drives *ds, int64_t timeout_ms);
 
 /* Watchers hear of a drive that came (again) to life or was observed; in a jobs thread, in order
  * for one drive. At most 4, before drives_start. */
-enum drive_news { DRIVE_NEWS_IDENTIFIED, DRIVE_NEWS_STATE, DRIVE_NEWS_POWER_READ, DRIVE_NEWS_GONE };
+enum drive_news {
+	DRIVE_NEWS_IDENTIFIED,
+	DRIVE_NEWS_STATE,
+	DRIVE_NEWS_POWER_READ,
+	DRIVE_NEWS_LABELS, /* set, or read from the store */
+	DRIVE_NEWS_GONE
+};
 enum rc must_check drives_watch(struct drives *ds,
 	void (*fn)(void *arg, const char *drive_id, enum drive_news news), void *arg,
 	struct err *err);
+
+/* Asked of a drive that came, before it is announced: shall it be held back until drives_admit?
+ * Meanwhile it is DRIVE_ARRIVING and its watchers hear of it. Once, before drives_start. fn may not
+ * be asked yet about a drive that another thread admits. Not under a lock of the registry. */
+typedef bool drives_gate_fn(void *arg, const char *drive_id);
+void drives_set_gate(struct drives *ds, drives_gate_fn *fn, void *arg);
+/* Announces a drive that was held back; nothing otherwise. Never blocks. */
+void drives_admit(struct drives *ds, const char *id);
 
 /* Version of the whole list: changes with anything that drives_each would show and never comes
  * again, also over restarts. Never blocks. */
@@ -110,6 +125,12 @@ void drives_reason(struct drives *ds, char *out, size_t size);
 /* By id after `after` (""), ascending; the visitor returns false to stop. Holds the registry's
  * read lock: the visitor must not call back. labels is JSON text or "". */
 void drives_each(struct drives *ds, const char *after,
+	bool (*visit)(void *arg, const struct drive *d, const char *labels), void *arg);
+/* Does the selector fit the drive? Pure but for the parsing of labels. */
+bool drives_selects(const struct drives *ds, const struct drive_selector *s, const struct drive *d,
+	const char *labels);
+/* As drives_each over the drives that are here and that the selector fits. */
+void drives_select(struct drives *ds, const struct drive_selector *s,
 	bool (*visit)(void *arg, const struct drive *d, const char *labels), void *arg);
 /* RC_NOT_FOUND. labels (512 bytes) and detail may be NULL. */
 enum rc must_check drives_get(struct drives *ds, const char *id, struct drive *out, char *labels,

@@ -12,6 +12,7 @@
 #include "core/drive.h"
 
 #define POWER_MAX_CLAIMS 16 /* a drive */
+#define POWER_MAX_POLICIES 256
 
 struct power;
 
@@ -61,6 +62,34 @@ enum rc must_check power_set_desired(struct power *p, const struct actor *who, c
 enum rc must_check power_clear_desired(struct power *p, const struct actor *who,
 	const char *drive_id, bool leave, uint32_t if_version, power_fn *fn, void *arg,
 	struct err *err);
+
+/* A policy and what it does now, over the drives that are here. */
+struct policy_view {
+	struct policy policy;
+	unsigned selected; /* drives that the selector fits */
+	unsigned holding;  /* … whose power it chooses */
+	unsigned in_sync;  /* … of those that are held: observed is what it wants */
+	unsigned unable;   /* … that have no such state, or none below the limit */
+};
+
+/* Puts p under its name, for the drives that are here and for those that come: such a drive is set
+ * before it is announced. Sets config_version and times of p; *created tells whether there was
+ * none. The same again is no change. RC_INVALID (field), RC_FULL, RC_FORBIDDEN, RC_PRECONDITION, or
+ * what the store says. Drives are set afterwards, by themselves. */
+enum rc must_check power_policy_put(struct power *p, const struct actor *who, struct policy *policy,
+	uint32_t if_version, bool *created, struct err *err);
+/* Lets go of its drives: another policy holds them, or they stay as they are. RC_NOT_FOUND,
+ * RC_FORBIDDEN, RC_PRECONDITION, or what the store says. */
+enum rc must_check power_policy_delete(struct power *p, const struct actor *who, const char *name,
+	uint32_t if_version, struct err *err);
+/* RC_NOT_FOUND. */
+enum rc must_check power_policy_get(
+	struct power *p, const char *name, struct policy_view *out, struct err *err);
+/* By name, after `after` (""). The visitor returns false to stop; it may not call back. */
+void power_policy_each(struct power *p, const char *after,
+	bool (*visit)(void *arg, const struct policy_view *v), void *arg);
+/* Changes with anything that a view of a policy shows; never comes again. */
+uint64_t power_policies_version(struct power *p);
 
 /* A run's lease: stored, expiring, above desired. fn when the drive has been set and read back. */
 enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id, int state,

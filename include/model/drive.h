@@ -23,7 +23,8 @@ enum drive_state {
 	DRIVE_RESETTING,    /* the kernel says resetting or connecting */
 	DRIVE_UNRESPONSIVE, /* a command is overdue */
 	DRIVE_FAILED,       /* answers with errors, or cannot be opened */
-	DRIVE_GONE          /* was here, is not now */
+	DRIVE_GONE,         /* was here, is not now */
+	DRIVE_ARRIVING      /* came, and is not yet as it shall be: not announced */
 };
 const char *drive_state_name(enum drive_state s);
 
@@ -45,6 +46,7 @@ struct drive {
 	char firmware[9];
 	char transport[9];      /* "pcie", "tcp", "sim", "block", "file" */
 	char address[32];       /* PCI address or transport address, "" unknown */
+	char slot[24];          /* physical slot as the chassis names it, "" unknown */
 	uint8_t kind;           /* enum drive_kind */
 	uint8_t state;          /* enum drive_state */
 	int8_t power_state;     /* last read; -1 unknown or none */

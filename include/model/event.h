@@ -14,6 +14,7 @@
 	X(POWER_APPLIED, "power.applied", "info") \
 	X(POWER_DRIFT, "power.drift", "warning") \
 	X(POWER_REFUSED, "power.refused", "warning") \
+	X(POLICY_CHANGED, "policy.changed", "info") \
 	X(RUN_STATE, "benchmark.state_changed", "info") \
 	X(HOST_CHANGED, "host.changed", "info") \
 	X(BMC_STATE, "bmc.state_changed", "warning") \

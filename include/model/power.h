@@ -73,6 +73,8 @@ struct power_wish {
 	int64_t limit_mw;           /* NONE: by state */
 };
 
+bool power_wish_is_same(const struct power_wish *a, const struct power_wish *b);
+
 #define CLAIM_OWNER_SIZE 80 /* "policy:" and a name of 64 */
 
 struct claim {

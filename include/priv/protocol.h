@@ -72,7 +72,7 @@ struct priv_drive_op {
 /* One drive that sysfs, or the list of targets, shows. No command has been sent to it yet. */
 struct priv_found {
 	struct priv_drive_ref drive;
-	char model[41], firmware[9], transport[9], address[32], subsystem_nqn[224];
+	char model[41], firmware[9], transport[9], address[32], slot[24], subsystem_nqn[224];
 	char sysfs_state[16]; /* "live", "resetting", "connecting", "dead" … */
 	int16_t numa_node;
 	uint16_t cntlid;

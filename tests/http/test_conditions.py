@@ -204,6 +204,17 @@ def desired_of(service):
     return path
 
 
+def policy_body(state=1):
+    """Of no drive: other tests have theirs to themselves."""
+    return {"selector": {"model": "none"}, "desired": {"state": state}}
+
+
+def policy_of(service):
+    path = f"{API}/policies/{unique()}"
+    service.put(path, policy_body(), headers={"If-None-Match": "*"})
+    return path
+
+
 def drive_of(service):
     return service.drives()[1]["href"]
 
@@ -222,6 +233,8 @@ CHANGES = {
     "drive_patch": (drive_of, "PATCH", lambda: {"labels": {"a": unique()}}),
     "drive_desired_put": (desired_of, "PUT", lambda: {"state": 2}),
     "drive_desired_delete": (desired_of, "DELETE", lambda: None),
+    "policy_put": (policy_of, "PUT", lambda: policy_body(2)),
+    "policy_delete": (policy_of, "DELETE", lambda: None),
     "host_put": (host_of, "PUT", lambda: {"name": unique()}),
     "host_patch": (host_of, "PATCH", lambda: {"labels": {"a": unique()}}),
     "host_delete": (host_of, "DELETE", lambda: None),

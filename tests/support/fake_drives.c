@@ -23,7 +23,7 @@ struct question {
 };
 
 struct fake_drive {
-	bool present, hangs;
+	bool present, hangs, hangs_power;
 	struct drive_found found;
 	struct drive_detail detail;
 	struct drive_health health;
@@ -50,7 +50,11 @@ struct fake_drives {
 /* --- answers; under lock but for the calls --- */
 
 static bool can_answer(const struct fake_drives *f, const struct question *q) {
-	return q->drive < 0 || !f->drives[q->drive].hangs;
+	if (q->drive < 0)
+		return true;
+	const struct fake_drive *d = &f->drives[q->drive];
+	const bool power = q->verb == DRIVE_POWER_GET || q->verb == DRIVE_POWER_SET;
+	return !d->hangs && !(power && d->hangs_power);
 }
 
 static bool take(struct fake_drives *f, struct question *out) {
@@ -260,6 +264,10 @@ int fake_drive_power(struct fake_drives *f, int n) {
 
 void fake_drive_hang(struct fake_drives *f, int n, bool hang) {
 	WITH_DRIVE(f, n, d, d->hangs = hang);
+}
+
+void fake_drive_hang_power(struct fake_drives *f, int n, bool hang) {
+	WITH_DRIVE(f, n, d, d->hangs_power = hang);
 }
 
 void fake_drive_refuse(struct fake_drives *f, int n, int state, enum rc rc, uint16_t status) {

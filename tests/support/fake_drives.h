@@ -27,6 +27,8 @@ void fake_drive_set_power(struct fake_drives *f, int n, int state);
 int fake_drive_power(struct fake_drives *f, int n);
 /* While it hangs, questions are kept; afterwards they are answered in order. */
 void fake_drive_hang(struct fake_drives *f, int n, bool hang);
+/* The same for questions about power alone. */
+void fake_drive_hang_power(struct fake_drives *f, int n, bool hang);
 /* POWER_SET to this state is answered with rc and, when refused, status; -1 switches it off. */
 void fake_drive_refuse(struct fake_drives *f, int n, int state, enum rc rc, uint16_t status);
 void fake_drive_set_apst(struct fake_drives *f, int n, bool apst);

@@ -31,7 +31,7 @@ static void names_are_those_of_the_wire(void **state) {
 		"failed", "cancelled", "interrupted");
 	CHECK_NAMES(drive_kind_name, enum drive_kind, "nvme", "simulated", "block", "file");
 	CHECK_NAMES(drive_state_name, enum drive_state, "live", "resetting", "unresponsive",
-		"failed", "gone");
+		"failed", "gone", "arriving");
 	CHECK_NAMES(bmc_tls_name, enum bmc_tls, "ca", "pin", "none");
 	CHECK_NAMES(baseline_kind_name, enum baseline_kind, "idle_with_drives", "no_drives");
 	CHECK_NAMES(

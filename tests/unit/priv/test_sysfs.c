@@ -103,6 +103,23 @@ static int remove_machine(void **state) {
 
 /* --- enumeration ------------------------------------------------------------------------------ */
 
+static void a_slot_is_that_of_the_device(void **state) {
+	auto_free struct priv_found *found = NULL;
+	char reason[128];
+	size_t count;
+
+	(void)state;
+	fake_tree_file(&tree, "sys/bus/pci/slots/7-2/address", "0000:01:00\n");
+	fake_tree_file(&tree, "sys/bus/pci/slots/8/address", "0000:01:0\n");
+	fake_tree_file(&tree, "sys/bus/pci/slots/9/address", "\n");
+	fake_tree_file(&tree, "sys/class/nvme/nvme10/address", "0000:11:00.0\n");
+	assert_int_equal(drives_enumerate(&drives, &found, &count, reason, NULL), RC_OK);
+	assert_string_equal(found[0].slot, "7-2");
+	assert_string_equal(found[3].drive.name, "nvme10");
+	assert_string_equal(found[3].slot, "");
+	assert_string_equal(found[4].slot, "");
+}
+
 static void lists_all_drives(void **state) {
 	static const char *const names[] = {"nvme0", "nvme2", "nvme3", "nvme10", "t0", "t1"};
 	auto_free struct priv_found *found = NULL;
@@ -311,6 +328,7 @@ static void an_observer_sets_nothing(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		ON_MACHINE(lists_all_drives),
+		ON_MACHINE(a_slot_is_that_of_the_device),
 		ON_MACHINE(lists_targets_with_their_serials),
 		ON_MACHINE(a_missing_target_leaves_a_reason),
 		ON_MACHINE(links_and_namespaces_are_no_targets),
