@@ -346,13 +346,19 @@ def test_the_files_are_their_owners_alone(processes):
             assert at.st_mode & 0o077 == 0 or name == "tls-cert.pem", f"{name} {at.st_mode:o}"
 
 
-def test_a_lost_helper_is_told_and_the_service_lives(start):
-    service = start("--simulate", "1")
+@pytest.mark.parametrize(
+    "flags, status, word", [(["--simulate", "1"], 200, "degraded"), ([], 503, "not_ready")], ids=["simulated", "real"]
+)
+def test_a_lost_helper_is_told_and_the_service_lives(start, flags, status, word):
+    service = start(*flags)
     service.allowed.append("helper")
     (helper,) = children(service.process.pid)
     os.kill(helper, signal.SIGKILL)
     wait_until(lambda: "drivewatt_helper_lost_total 1" in service.get("/metrics").text)
     assert service.get("/api/v1/drives").status_code == 200
+    ready = service.json("/readyz", status)
+    assert (ready["status"], ready["helper"]) == (word, "lost")
+    assert [r["part"] for r in ready["reasons"]] == ["helper"]
 
 
 def test_the_helper_ends_with_the_network_process(start):
@@ -654,5 +660,12 @@ def test_no_requests_are_let_in_while_it_stops(start):
 def test_readiness(start):
     service = start("--simulate", "1")
     ready = service.json("/readyz")
-    assert ready == {"control_store": "ok", "samples_store": "ok", "workers": "ok", "status": "ready"}
+    assert ready == {
+        "control_store": "ok",
+        "samples_store": "ok",
+        "helper": "ok",
+        "workers": "ok",
+        "status": "ready",
+        "reasons": [],
+    }
     assert service.json("/healthz") == {"status": "ok"}
