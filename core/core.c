@@ -124,6 +124,7 @@ static enum rc make_hosts(struct core *core, struct err *err) {
 		.local_id = core->host_id,
 		.local_name = name,
 		.meter_ms = core->config.meter_ms,
+		.observe_only = core->config.observe_only,
 	};
 	enum rc rc = secret_key_load(core->config.secret_key_file, config.secret_key, err);
 	if (rc)

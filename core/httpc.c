@@ -22,8 +22,8 @@
 
 /* One request and its answer so far. */
 struct transfer {
-	struct transfer *next;                                             /* in the peer's queue */
-	char *method, *url, *username, *password, *token, *body, *ca_file; /* owned */
+	struct transfer *next; /* in the peer's queue */
+	char *method, *url, *username, *password, *token, *body, *ca_file, *if_match; /* owned */
 	enum bmc_tls tls;
 	bool allow_plaintext;
 	uint8_t pin[SHA256_BYTES];
@@ -80,6 +80,7 @@ static void transfer_free(struct transfer *t) {
 	free(t->url);
 	free(t->body);
 	free(t->ca_file);
+	free(t->if_match);
 	buf_release(&t->answer);
 	free(t);
 }
@@ -114,6 +115,9 @@ static enum rc check(const struct httpc_request *r, struct err *err) {
 		return err_set(err, RC_INVALID, "the URL must begin with https://");
 	if (r->token && !is_header_value(r->token))
 		return err_set(err, RC_INVALID, "the token is no header's value");
+	if (r->if_match &&
+		(strlen(r->if_match) >= HTTPC_ETAG_SIZE || !is_header_value(r->if_match)))
+		return err_set(err, RC_INVALID, "the tag is no header's value");
 	if (r->connect_ms <= 0 || r->total_ms <= 0 || !r->max_bytes)
 		return err_set(err, RC_INVALID, "a request needs its time-outs and size limit");
 	return RC_OK;
@@ -134,6 +138,7 @@ static struct transfer *transfer_new(
 			.token = copy(r->token, &failed),
 			.body = copy(r->body, &failed),
 			.ca_file = copy(r->ca_file, &failed),
+			.if_match = copy(r->if_match, &failed),
 			.tls = r->tls,
 			.allow_plaintext = r->allow_plaintext,
 			.connect_ms = (long)r->connect_ms,
@@ -219,16 +224,8 @@ static bool add_header(struct peer *p, const char *header) {
 	return longer;
 }
 
-static bool make_headers(struct peer *p, const char *token) {
-	static const char *const headers[] = {
-		"Accept: application/json", "OData-Version: 4.0", "Content-Type: application/json"};
+static bool add_token(struct peer *p, const char *token) {
 	char auth[HTTPC_TOKEN_SIZE + sizeof("X-Auth-Token: ")];
-	curl_slist_free_all(p->headers);
-	p->headers = NULL;
-	for (size_t i = 0; i < array_len(headers); i++) {
-		if (!add_header(p, headers[i]))
-			return false;
-	}
 	if (!token)
 		return true;
 	snprintf(auth, sizeof(auth), "X-Auth-Token: %s", token);
@@ -237,11 +234,31 @@ static bool make_headers(struct peer *p, const char *token) {
 	return added;
 }
 
+static bool add_condition(struct peer *p, const char *if_match) {
+	char condition[HTTPC_ETAG_SIZE + sizeof("If-Match: ")];
+	if (!if_match)
+		return true;
+	snprintf(condition, sizeof(condition), "If-Match: %s", if_match);
+	return add_header(p, condition);
+}
+
+static bool make_headers(struct peer *p, const struct transfer *t) {
+	static const char *const headers[] = {
+		"Accept: application/json", "OData-Version: 4.0", "Content-Type: application/json"};
+	curl_slist_free_all(p->headers);
+	p->headers = NULL;
+	for (size_t i = 0; i < array_len(headers); i++) {
+		if (!add_header(p, headers[i]))
+			return false;
+	}
+	return add_token(p, t->token) && add_condition(p, t->if_match);
+}
+
 static bool prepare(struct peer *p) {
 	const struct transfer *t = p->running;
 	if (!p->easy)
 		p->easy = curl_easy_init();
-	if (!p->easy || !make_headers(p, t->token))
+	if (!p->easy || !make_headers(p, t))
 		return false;
 	curl_easy_reset(p->easy);
 	curl_easy_setopt(p->easy, CURLOPT_URL, t->url);
@@ -307,8 +324,9 @@ static void judge(const struct transfer *t, CURLcode code, struct httpc_response
 
 static void take_header(CURL *easy, const char *name, char *out, size_t size) {
 	struct curl_header *h;
-	if (!curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &h))
-		str_copy(out, size, h->value);
+	if (!curl_easy_header(easy, name, 0, CURLH_HEADER, -1, &h) &&
+		!str_copy(out, size, h->value))
+		out[0] = '\0';
 }
 
 static void take_answer(CURL *easy, const struct transfer *t, struct httpc_response *r) {

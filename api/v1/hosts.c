@@ -1,4 +1,4 @@
-/* /hosts: settings, the meter's reading, baselines. */
+/* /hosts: settings and baselines. */
 #include <stdio.h>
 #include <string.h>
 
@@ -71,7 +71,7 @@ enum http_next hosts_list(struct http_request *q, struct http_response *r, void 
 	return HTTP_DONE;
 }
 
-static const char *host_of(struct core *core, const struct http_request *q) {
+const char *host_of(struct core *core, const struct http_request *q) {
 	return hosts_resolve(core->hosts, http_param(q, "id"));
 }
 
@@ -270,76 +270,6 @@ enum http_next host_delete(struct http_request *q, struct http_response *r, void
 		hosts_delete(core->hosts, http_actor(q), id, if_version, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 204;
-	return HTTP_DONE;
-}
-
-/* --- the meter -------------------------------------------------------------------------------- */
-
-static double kwh(int64_t mj) {
-	return (double)mj / 3.6e9;
-}
-
-static void render_supply(struct jsonw *w, const struct host_supply *s) {
-	jsonw_object(w, NULL);
-	jsonw_str(w, "name", s->name);
-	render_text_or_null(w, "state", s->state);
-	render_text_or_null(w, "redundancy", s->redundancy);
-	jsonw_milli(w, "input_w", s->input_mw);
-	jsonw_milli(w, "output_w", s->output_mw);
-	jsonw_milli(w, "capacity_w", s->capacity_mw);
-	jsonw_milli(w, "efficiency_pct", s->efficiency_mpct);
-	jsonw_object_end(w);
-}
-
-static const char *resolution_source(const struct host_power *p) {
-	if (p->resolution_mw == NONE)
-		return NULL;
-	return p->resolution_declared ? "declared" : "readings";
-}
-
-static void render_host_power(struct jsonw *w, const struct host *h, const struct host_power *p) {
-	bool read = p->at_ms != NONE;
-	jsonw_object(w, NULL);
-	jsonw_str(w, "id", h->id);
-	jsonw_strf(w, "href", "/api/v1/hosts/%s/power", h->id);
-	jsonw_milli(w, "power_w", p->power_mw);
-	render_text_or_null(w, "reason", p->reason);
-	render_text_or_null(w, "source", p->source);
-	jsonw_str(w, "quality", read ? quality_name(p->quality) : NULL);
-	jsonw_time(w, "at", p->at_ms);
-	jsonw_milli(w, "age_s", read ? (clock_mono_ns() - p->at_mono_ns) / 1000000 : JSONW_NONE);
-	jsonw_milli(w, "resolution_w", p->resolution_mw);
-	jsonw_str(w, "resolution_source", resolution_source(p));
-	jsonw_milli(w, "limit_w", p->limit_mw);
-	jsonw_milli(w, "limit_min_w", p->limit_min_mw);
-	jsonw_milli(w, "limit_max_w", p->limit_max_mw);
-	jsonw_milli(w, "inlet_c", p->inlet_mc);
-	jsonw_array(w, "supplies");
-	for (unsigned i = 0; i < p->supply_count; i++)
-		render_supply(w, &p->supplies[i]);
-	jsonw_array_end(w);
-	if (p->energy_counter_mj == NONE)
-		jsonw_null(w, "energy_counter_kwh");
-	else
-		jsonw_double(w, "energy_counter_kwh", kwh(p->energy_counter_mj));
-	jsonw_time(w, "energy_counter_since", p->energy_since_ms);
-	jsonw_time(w, "energy_counter_reset_at", p->energy_reset_ms);
-	jsonw_bool(w, "simulated", read && p->quality == QUALITY_SIMULATED);
-	jsonw_object_end(w);
-}
-
-enum http_next host_power_get(struct http_request *q, struct http_response *r, void *ctx) {
-	struct core *core = api_of(ctx)->core;
-	struct host h;
-	struct host_power p;
-	struct err err = {0};
-	struct jsonw w;
-	if (query_check(q, NULL, &err) != RC_OK ||
-		hosts_get(core->hosts, host_of(core, q), &h, &p, &err) != RC_OK)
-		return http_fail(q, r, &err);
-	jsonw_init(&w, &r->body);
-	render_host_power(&w, &h, &p);
-	http_set_etag(r, h.config_version, p.observed_version);
 	return HTTP_DONE;
 }
 

@@ -41,6 +41,7 @@ const struct http_route api_v1_routes[] = {
 	{SEND("PATCH", "/hosts/{id}", host_patch, KIB(16)), ADMINISTRATORS},
 	{SEND("DELETE", "/hosts/{id}", host_delete, 0), ADMINISTRATORS},
 	{GET("/hosts/{id}/power", host_power_get), READERS},
+	{SEND("PATCH", "/hosts/{id}/power", host_power_patch, KIB(4)), OPERATORS},
 	{GET("/hosts/{id}/baseline", host_baseline_get), READERS},
 	{SEND("PUT", "/hosts/{id}/baseline", host_baseline_put, KIB(8)), OPERATORS},
 	{GET("/hosts/{id}/energy", host_energy_get), READERS, MAX(KIB(4096)), .types = CSV},

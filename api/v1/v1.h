@@ -64,6 +64,8 @@ void render_int_or_null(struct jsonw *w, const char *key, int64_t v);
 void render_labels(struct jsonw *w, const char *labels);
 void render_text_or_null(struct jsonw *w, const char *key, const char *text);
 
+/* The host that the path names: hosts.c. */
+const char *host_of(struct core *core, const struct http_request *q);
 /* Shared by drives.c and power.c. */
 void render_power_table(struct jsonw *w, const char *key, const struct power_table *t);
 
@@ -113,6 +115,7 @@ V1_HANDLER(host_put);
 V1_HANDLER(host_patch);
 V1_HANDLER(host_delete);
 V1_HANDLER(host_power_get);
+V1_HANDLER(host_power_patch);
 V1_HANDLER(host_baseline_get);
 V1_HANDLER(host_baseline_put);
 

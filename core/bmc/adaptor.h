@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/bmc/redfish_limit.h"
 #include "model/host.h"
 
 #define BMC_VENDOR_AUTO "auto"
@@ -110,7 +111,7 @@ struct bmc_walk {
 	char redundancy[16]; /* of the supplies */
 	char thermal[BMC_URI_SIZE], thermal_subsystem[BMC_URI_SIZE];
 	char controls[BMC_URI_SIZE], control[BMC_URI_SIZE];
-	bool no_energy; /* the adaptor's resource is not there */
+	bool no_own; /* the adaptor's resource is not there */
 };
 
 /* What is special about a vendor's BMCs. All but the name may be left out. */
@@ -121,9 +122,11 @@ struct bmc_adaptor {
 	void (*oem_power)(const json_t *power, struct bmc_reading *out);
 	/* Corrects what was read of Power's supplies, which stand in the same order. */
 	void (*oem_supplies)(const json_t *power, struct bmc_extras *out);
-	/* A resource with an energy counter. */
-	const char *energy_uri;
-	void (*oem_energy)(const json_t *doc, struct bmc_extras *out);
+	/* A resource of its own with extras; limit_in_own: and attributes to set the limit by. */
+	const char *own_uri;
+	void (*own_extras)(const json_t *doc, struct bmc_extras *out);
+	bool limit_in_own;
+	const char *limit_mode; /* ControlMode in which a limit holds; NULL "Automatic" */
 };
 
 /* "auto" or an adaptor's name. */
@@ -140,11 +143,20 @@ void bmc_walk_feed(struct bmc_walk *w, int status, const json_t *doc);
 bool bmc_walk_knows_next(const struct bmc_walk *w);
 /* What the BMC told beside the watts, now or earlier. */
 void bmc_walk_extras(const struct bmc_walk *w, struct bmc_extras *out);
+/* Where the limit may be set, once it is discovered: links by enum limit_place, "" none. */
+struct bmc_limit_places {
+	char uri[LIMIT_PLACE_COUNT_][BMC_URI_SIZE];
+	bool control_is_list; /* the control is still to be found in that collection */
+	const char *mode;     /* ControlMode to set it by */
+};
+void bmc_walk_limit_places(const struct bmc_walk *w, struct bmc_limit_places *out);
+/* It is this now; NONE none. */
+void bmc_walk_note_limit(struct bmc_walk *w, int64_t limit_mw);
 /* Those told earlier are too old to be shown. */
 void bmc_walk_drop_extras(struct bmc_walk *w);
 
 /* What vendors' files give to the table. */
-void dell_energy(const json_t *doc, struct bmc_extras *out);
+void dell_extras(const json_t *doc, struct bmc_extras *out);
 void fujitsu_power(const json_t *power, struct bmc_reading *out);
 void fujitsu_supplies(const json_t *power, struct bmc_extras *out);
 void hpe_supplies(const json_t *power, struct bmc_extras *out);

@@ -8,11 +8,12 @@
 static const struct bmc_adaptor adaptors[] = {
 	{.name = "dell",
 		.marks = "dell",
-		.energy_uri = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/"
-			      "System.Embedded.1",
-		.oem_energy = dell_energy},
+		.own_uri = "/redfish/v1/Managers/iDRAC.Embedded.1/Oem/Dell/DellAttributes/"
+			   "System.Embedded.1",
+		.own_extras = dell_extras,
+		.limit_in_own = true},
 	{.name = "hpe", .marks = "hpe hp", .oem_supplies = hpe_supplies},
-	{.name = "lenovo", .marks = "lenovo"},
+	{.name = "lenovo", .marks = "lenovo", .limit_mode = "Manual"},
 	{.name = "supermicro", .marks = "supermicro"},
 	{.name = "cisco", .marks = "cisco"},
 	{.name = "fujitsu",

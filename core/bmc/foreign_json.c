@@ -116,18 +116,18 @@ static enum rc parse_all(
 				error.text);
 		}
 		p += error.position;
-		if (is_error(doc)) {
-			only_errors = !out->doc;
+		if (is_error(doc) && out->doc && !only_errors) {
 			json_decref(doc);
 			continue;
 		}
+		only_errors = is_error(doc);
 		json_decref(out->doc);
 		out->doc = doc;
-		only_errors = false;
 	}
-	if (only_errors)
-		return fail(out, RC_REFUSED, "bmc_error", err, "the answer is an error object");
-	return RC_OK;
+	if (!only_errors)
+		return RC_OK;
+	out->reason = "bmc_error";
+	return err_set(err, RC_REFUSED, "the answer is an error object");
 }
 
 enum rc foreign_json_parse(

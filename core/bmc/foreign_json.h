@@ -16,7 +16,8 @@
 #define FOREIGN_JSON_MAX_BYTES (4u * 1024 * 1024)
 
 struct foreign_json {
-	json_t *doc; /* an object or array; the holder's to json_decref */
+	json_t *doc; /* an object or array; the holder's to json_decref. With RC_REFUSED, the
+			error object */
 	bool repaired;
 	const char *reason; /* one word for what is wrong, static text; NULL when nothing is:
 			       bmc_not_json, bmc_bad_json, bmc_truncated, bmc_error */

@@ -193,6 +193,7 @@ struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
 	hs->events = events;
 	hs->energy = energy;
 	hs->jobs = jobs;
+	hs->observe_only = config->observe_only;
 	hs->version = clock_first_version();
 	str_copy(hs->local_id, sizeof(hs->local_id), config->local_id);
 	memcpy(hs->secret_key, config->secret_key, sizeof(hs->secret_key));
@@ -204,6 +205,19 @@ struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
 		return hs;
 	hosts_free(hs);
 	return NULL;
+}
+
+void registry_job_begins(struct hosts *hs) {
+	pthread_mutex_lock(&hs->lock);
+	hs->jobs_open++;
+	pthread_mutex_unlock(&hs->lock);
+}
+
+void registry_job_ends(struct hosts *hs) {
+	pthread_mutex_lock(&hs->lock);
+	if (!--hs->jobs_open)
+		pthread_cond_broadcast(&hs->jobs_done);
+	pthread_mutex_unlock(&hs->lock);
 }
 
 static void wait_for_jobs(struct hosts *hs) {

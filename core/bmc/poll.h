@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "core/bmc/adaptor.h"
+#include "core/bmc/limit.h"
 #include "core/bmc/poller.h"
 #include "core/bmc/session.h"
 
@@ -17,7 +18,8 @@ enum poll_phase {
 enum poll_step {
 	STEP_ROOT,  /* the service root is asked for */
 	STEP_LOGIN, /* on the way to what the walk asks for */
-	STEP_WALK
+	STEP_WALK,
+	STEP_LIMIT
 };
 
 struct poll_answer {
@@ -25,8 +27,19 @@ struct poll_answer {
 	int status, retry_after_s;
 	char *body; /* owned; NULL none */
 	size_t len;
-	char token[HTTPC_TOKEN_SIZE], location[256];
+	char token[HTTPC_TOKEN_SIZE], location[256], etag[HTTPC_ETAG_SIZE];
 	int64_t wall_ms, mono_ns;
+};
+
+/* A change of the limit that is wished for or under way. But for what poller_set_limit gives it, it
+ * belongs to whoever has the poll. */
+struct poll_limit {
+	int64_t wish_mw;
+	poller_limit_fn *fn;
+	void *arg;
+	bool read;  /* the BMC was asked for a reading first */
+	bool begun; /* change is good */
+	struct limit_change change;
 };
 
 /* One BMC. What stands above the line is guarded by the poller's lock, the rest belongs to whoever
@@ -37,6 +50,8 @@ struct poll {
 	bool dead;       /* replaced: dropped when idle */
 	bool in_session; /* when it was last asked */
 	int64_t due_ms;
+	struct poll_limit *limit; /* owned; NULL none */
+	int64_t limit_due_ms;
 	/* --- */
 	struct poller *owner;
 	char host_id[HOST_ID_SIZE];
@@ -51,6 +66,8 @@ struct poll {
 	int64_t discover_due_ms, extras_due_ms, extras_at_ms, relogin_due_ms;
 	/* Of the last counter of joules. */
 	int64_t joules_mj, joules_ns; /* NONE */
+	const char *last_failure;     /* of a reading, static text; NULL none */
+	bool for_limit;               /* what runs is for the change of the limit */
 	/* Of this reading. */
 	unsigned requests;
 	bool rediscovered, logged_in, unlicensed;
@@ -79,6 +96,8 @@ void poller_unlock(struct poller *p);
 void poll_set_phase(struct poll *x, enum poll_phase phase);
 /* The reading is over. */
 void poll_rest(struct poll *x, int64_t due_ms);
+/* What runs for the limit goes on at that time. */
+void poll_pause(struct poll *x, int64_t limit_due_ms);
 int64_t poll_period(const struct poll *x);
 /* The next beat, unless it was missed. */
 int64_t poll_next_beat(const struct poll *x);
@@ -97,5 +116,21 @@ void poll_logout(struct poll *x);
 
 void poll_begin(struct poll *x);
 void poll_judge(struct poll *x);
+/* Asks for what the step says; fails what runs when that cannot be sent. */
+void poll_ask(struct poll *x, enum poll_step step);
+/* A reading. */
+void poll_read(struct poll *x);
+
+/* --- poll_limit.c --- */
+
+/* Is there a change to begin or to go on with? */
+bool poll_limit_is_due(struct poll *x);
+void poll_limit_begin(struct poll *x);
+/* Takes the answer in. */
+void poll_limit_judge(struct poll *x);
+/* The BMC cannot be asked. */
+void poll_limit_fail(struct poll *x, const char *reason);
+/* Takes the change off the poll and tells how it ended. Also without one. */
+void poll_limit_end(struct poll *x, const struct limit_outcome *o);
 
 #endif

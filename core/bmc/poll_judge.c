@@ -147,6 +147,11 @@ static void leave_extras(struct poll *x) {
 
 static void fail(struct poll *x, const char *reason, int64_t pause_ms) {
 	struct bmc_reading none;
+	x->last_failure = reason;
+	if (x->for_limit) {
+		poll_limit_fail(x, reason);
+		return;
+	}
 	if (x->reported) {
 		leave_extras(x);
 		return;
@@ -177,7 +182,7 @@ static void ask(struct poll *x) {
 		fail(x, "busy", 0);
 }
 
-static void ask_next(struct poll *x, enum poll_step step) {
+void poll_ask(struct poll *x, enum poll_step step) {
 	x->step = step;
 	x->retried = x->redirected = false;
 	ask(x);
@@ -187,13 +192,13 @@ static void go_on(struct poll *x) {
 	const struct bmc_walk *w = &x->walk;
 	if (!w->next[0] && !w->discovered && !x->rediscovered) {
 		x->rediscovered = true;
-		ask_next(x, STEP_ROOT);
+		poll_ask(x, STEP_ROOT);
 		return;
 	}
 	if (w->answered && !x->reported)
 		tell_watts(x);
 	if (w->next[0])
-		ask_next(x, STEP_WALK);
+		poll_ask(x, STEP_WALK);
 	else
 		succeed(x);
 }
@@ -208,21 +213,29 @@ static bool is_discovery_due(const struct poll *x, int64_t now_ms, bool hurried)
 		now_ms >= x->discover_due_ms + BETTER_EVERY_MS - DISCOVER_EVERY_MS;
 }
 
-void poll_begin(struct poll *x) {
+void poll_read(struct poll *x) {
 	int64_t now_ms = clock_mono_ms();
 	/* Who wants readings fast does not want them held up by the rest. */
 	bool hurried = poll_period(x) < x->owner->config.period_ms;
 	x->requests = 0;
+	x->for_limit = false;
 	x->reported = x->told = x->logged_in = x->unlicensed = false;
 	x->rediscovered = is_discovery_due(x, now_ms, hurried);
 	if (x->rediscovered) {
-		ask_next(x, STEP_ROOT);
+		poll_ask(x, STEP_ROOT);
 		return;
 	}
 	if (now_ms - x->extras_at_ms > EXTRAS_STALE_MS)
 		bmc_walk_drop_extras(&x->walk);
 	bmc_walk_begin(&x->walk, now_ms >= x->extras_due_ms && !hurried);
 	go_on(x);
+}
+
+void poll_begin(struct poll *x) {
+	if (poll_limit_is_due(x))
+		poll_limit_begin(x);
+	else
+		poll_read(x);
 }
 
 /* --- what is refused --- */
@@ -278,7 +291,7 @@ static bool may_relogin(const struct poll *x) {
 
 static void login_for(struct poll *x, enum poll_step step) {
 	x->after_login = step;
-	ask_next(x, STEP_LOGIN);
+	poll_ask(x, STEP_LOGIN);
 }
 
 static void relogin(struct poll *x) {
@@ -351,7 +364,7 @@ static void judge_document(struct poll *x) {
 	else if (rc && rc != RC_REFUSED)
 		fail(x, json.reason, 0);
 	else
-		feed(x, json.doc);
+		feed(x, rc ? NULL : json.doc);
 	json_decref(json.doc);
 }
 
@@ -368,7 +381,7 @@ static void judge_login(struct poll *x) {
 	else if (rc)
 		fail(x, "bmc_error", 0);
 	else
-		ask_next(x, x->session.state == SESSION_CLOSED ? STEP_LOGIN : x->after_login);
+		poll_ask(x, x->session.state == SESSION_CLOSED ? STEP_LOGIN : x->after_login);
 }
 
 /* A redirect is followed once, and on the same BMC only: elsewhere nobody gets its credentials. */
@@ -403,9 +416,20 @@ static void judge_refusal(struct poll *x) {
 	}
 }
 
+static void judge_limit(struct poll *x) {
+	if (!x->answer.rc && is_session_dead(x))
+		relogin(x);
+	else if (!x->answer.rc && is_redirect(x->answer.status) && !x->limit->change.write)
+		judge_redirect(x);
+	else
+		poll_limit_judge(x);
+}
+
 void poll_judge(struct poll *x) {
 	const struct poll_answer *a = &x->answer;
-	if (a->rc == RC_CORRUPT && x->step != STEP_LOGIN)
+	if (x->step == STEP_LIMIT)
+		judge_limit(x);
+	else if (a->rc == RC_CORRUPT && x->step != STEP_LOGIN)
 		retry_or_fail(x, transport_reason(a->rc));
 	else if (a->rc)
 		fail(x, transport_reason(a->rc), 0);

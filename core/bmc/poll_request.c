@@ -62,6 +62,7 @@ static void take_answer(struct poll *x, const struct httpc_response *r) {
 	};
 	if (r->rc)
 		return;
+	str_copy(a->etag, sizeof(a->etag), r->etag);
 	str_copy(a->location, sizeof(a->location), r->location);
 	str_copy(a->token, sizeof(a->token), r->token);
 	a->body = malloc(r->length + 1);
@@ -103,10 +104,21 @@ static enum rc send_login(struct poll *x, char *password) {
 	return rc;
 }
 
-static enum rc send_get(struct poll *x, const char *password) {
+/* To PATCH, where the limit's change asks for that. */
+static void add_change(const struct poll *x, struct httpc_request *request) {
+	if (x->step != STEP_LIMIT || !x->limit->change.write)
+		return;
+	request->method = "PATCH";
+	request->body = x->limit->change.body;
+	if (x->limit->change.if_match[0])
+		request->if_match = x->limit->change.if_match;
+}
+
+static enum rc send_request(struct poll *x, const char *password) {
 	char url[URL_SIZE];
 	const struct bmc_session *s = &x->session;
 	struct httpc_request request = request_to(x, x->uri, url);
+	add_change(x, &request);
 	if (s->state == SESSION_OPEN) {
 		request.token = s->token;
 	} else if (s->state == SESSION_BASIC) {
@@ -118,12 +130,13 @@ static enum rc send_get(struct poll *x, const char *password) {
 
 static void choose_uri(struct poll *x) {
 	bool login = x->settings.username[0] && session_wants_login(&x->session, clock_mono_ms());
-	if (x->step == STEP_WALK && login) {
-		x->after_login = STEP_WALK;
+	if ((x->step == STEP_WALK || x->step == STEP_LIMIT) && login) {
+		x->after_login = x->step;
 		x->step = STEP_LOGIN;
 	}
 	const char *uri = x->step == STEP_ROOT ? BMC_SERVICE_ROOT
 		: x->step == STEP_LOGIN        ? session_collection(&x->session)
+		: x->step == STEP_LIMIT        ? x->limit->change.next
 					       : x->walk.next;
 	str_copy(x->uri, sizeof(x->uri), uri);
 }
@@ -136,7 +149,7 @@ enum rc poll_send(struct poll *x) {
 	if (!x->redirected)
 		choose_uri(x);
 	poll_set_phase(x, PHASE_ASKING);
-	rc = x->step == STEP_LOGIN ? send_login(x, password) : send_get(x, password);
+	rc = x->step == STEP_LOGIN ? send_login(x, password) : send_request(x, password);
 	wipe(password);
 	if (rc)
 		poll_set_phase(x, PHASE_JUDGING);

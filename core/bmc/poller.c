@@ -61,6 +61,9 @@ static bool is_unwanted(struct poll *x) {
 /* Nobody else has it any more. */
 static void end(struct poll *x) {
 	struct poller *p = x->owner;
+	struct limit_outcome gone = {.known = false};
+	err_set(&gone.err, RC_CANCELLED, "the BMC was changed or taken away, or the service stops");
+	poll_limit_end(x, &gone);
 	poll_logout(x);
 	pthread_mutex_lock(&p->lock);
 	drop(p, x);
@@ -86,6 +89,13 @@ void poll_rest(struct poll *x, int64_t due_ms) {
 	pthread_mutex_unlock(&p->lock);
 	if (over)
 		end(x);
+}
+
+void poll_pause(struct poll *x, int64_t limit_due_ms) {
+	pthread_mutex_lock(&x->owner->lock);
+	x->limit_due_ms = limit_due_ms;
+	pthread_mutex_unlock(&x->owner->lock);
+	poll_rest(x, x->due_ms);
 }
 
 /* --- when --- */
@@ -139,11 +149,17 @@ void poll_answered(struct poll *x) {
 
 /* --- the beat --- */
 
+/* Under the lock. */
+static bool is_due(const struct poll *x, int64_t now_ms) {
+	bool limit = x->limit && x->limit_due_ms <= now_ms;
+	return x->phase == PHASE_IDLE && (x->due_ms <= now_ms || limit);
+}
+
 /* Takes the first BMC that is due, or NULL. */
 static struct poll *take_due(struct poller *p, int64_t now_ms) {
 	pthread_mutex_lock(&p->lock);
 	struct poll *x = p->stopping ? NULL : p->polls;
-	while (x && (x->phase != PHASE_IDLE || x->due_ms > now_ms))
+	while (x && !is_due(x, now_ms))
 		x = x->next;
 	if (x) {
 		x->phase = PHASE_JUDGING;

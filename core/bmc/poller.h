@@ -39,4 +39,21 @@ enum rc must_check poller_start(struct poller *p, struct err *err);
 enum rc must_check poller_set(struct poller *p, const char *host_id, const struct bmc_settings *b,
 	int64_t delay_ms, struct err *err);
 
+/* How a change of a limit ended. */
+struct limit_outcome {
+	struct err err;   /* RC_OK: it holds, read back. RC_INVALID (/limit_w): out of the BMC's
+			     range;   RC_UNSUPPORTED: it has none; RC_REFUSED: it said no, or does not
+			     do as   it says; RC_TIMEOUT: not done yet; RC_UNAVAILABLE: no answer;
+			     RC_CANCELLED: the BMC was changed or taken away */
+	bool known;       /* limit_mw was read */
+	int64_t limit_mw; /* NONE none */
+};
+/* In any thread, at the latest in poller_free; o lives for the call. */
+typedef void poller_limit_fn(void *arg, const struct limit_outcome *o);
+/* Changes the limit that the host's BMC holds; NONE lifts it. Between two readings, one change at a
+ * time. On RC_OK fn is called exactly once. RC_UNSUPPORTED: no BMC; RC_FULL: a change is under
+ * way. */
+enum rc must_check poller_set_limit(struct poller *p, const char *host_id, int64_t limit_mw,
+	poller_limit_fn *fn, void *arg, struct err *err);
+
 #endif

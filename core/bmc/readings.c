@@ -39,13 +39,6 @@ static void remember_series(struct hosts *hs, const struct series_key *key, int6
 	pthread_mutex_unlock(&hs->lock);
 }
 
-static void job_ends(struct hosts *hs) {
-	pthread_mutex_lock(&hs->lock);
-	if (!--hs->jobs_open)
-		pthread_cond_broadcast(&hs->jobs_done);
-	pthread_mutex_unlock(&hs->lock);
-}
-
 static void feed_first(void *arg) {
 	struct first_sample *f = arg;
 	struct err err = {0};
@@ -55,7 +48,7 @@ static void feed_first(void *arg) {
 		remember_series(f->hs, &f->key, f->sample.series_id);
 		energy_ingest(f->hs->energy, &f->sample, 1);
 	}
-	job_ends(f->hs);
+	registry_job_ends(f->hs);
 	free(f);
 }
 
@@ -79,12 +72,10 @@ static void feed_new_series(struct hosts *hs, const char *host_id, const struct 
 	str_copy(f->key.host_id, sizeof(f->key.host_id), host_id);
 	str_copy(f->source, sizeof(f->source), fed->source);
 	f->sample = sample_of(fed, 0);
-	pthread_mutex_lock(&hs->lock);
-	hs->jobs_open++;
-	pthread_mutex_unlock(&hs->lock);
+	registry_job_begins(hs);
 	if (pool_submit(hs->jobs, feed_first, f))
 		return;
-	job_ends(hs);
+	registry_job_ends(hs);
 	free(f);
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/compiler.h"
 #include "core/bmc/adaptor.h"
+#include "core/bmc/redfish_limit.h"
 
 /* --- values --- */
 
@@ -44,6 +45,8 @@ int64_t redfish_time_ms(const json_t *v);
 bool redfish_link(const json_t *doc, const char *key, char out[BMC_URI_SIZE]);
 /* A path on the same BMC, without a fragment. */
 bool redfish_take_uri(const char *uri, char out[BMC_URI_SIZE]);
+/* Of "https://bmc/redfish/…" the path: BMCs know themselves by other names. */
+const char *redfish_path_of(const char *location);
 /* The members' links of a collection, each once. */
 void redfish_members(const json_t *collection, struct bmc_uris *out);
 void bmc_uris_clear(struct bmc_uris *u);
@@ -61,8 +64,11 @@ bool redfish_data_source(const json_t *doc, char out[BMC_URI_SIZE]);
 void redfish_power(const json_t *doc, struct bmc_reading *out);
 /* Sensor with ReadingType Power. */
 void redfish_sensor(const json_t *doc, struct bmc_reading *out);
-/* Control of power: the cap and what it may be set to. */
-void redfish_control(const json_t *doc, struct bmc_extras *out);
+/* Of a PowerControl, the member for the whole system: the first that is no part and has a reading,
+ * else the first that is no part; NULL. */
+const json_t *redfish_whole_system(const json_t *controls);
+/* The cap that is told at that place, and what it may be set to; NONE what is not. */
+void redfish_cap_of(enum limit_place place, const json_t *doc, struct bmc_extras *out);
 
 /* --- supplies --- */
 

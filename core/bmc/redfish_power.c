@@ -31,22 +31,12 @@ void bmc_reading_init(struct bmc_reading *r) {
 
 /* --- caps --- */
 
-/* Control and its excerpt, as EnvironmentMetrics has it. */
-static void take_control(const json_t *control, struct bmc_extras *out) {
-	int64_t min_mw = redfish_watts(json_object_get(control, "AllowableMin"));
-	int64_t max_mw = redfish_cap(json_object_get(control, "AllowableMax"));
-	if (min_mw != NONE && max_mw != NONE && min_mw <= max_mw) {
-		out->limit_min_mw = min_mw;
-		out->limit_max_mw = max_mw;
-	}
-	if (strcmp(redfish_text(control, "ControlMode"), "Disabled") != 0)
-		out->limit_mw = redfish_cap(json_object_get(control, "SetPoint"));
-}
-
-void redfish_control(const json_t *doc, struct bmc_extras *out) {
-	const char *type = redfish_text(doc, "ControlType");
-	if (!*type || strcmp(type, "Power") == 0)
-		take_control(doc, out);
+void redfish_cap_of(enum limit_place place, const json_t *doc, struct bmc_extras *out) {
+	struct limit_found f;
+	redfish_limit_find(place, doc, NULL, &f);
+	out->limit_mw = f.limit_mw;
+	out->limit_min_mw = f.min_mw;
+	out->limit_max_mw = f.max_mw;
 }
 
 /* --- EnvironmentMetrics --- */
@@ -74,7 +64,7 @@ void redfish_environment(const json_t *doc, struct bmc_reading *out) {
 	out->source = "EnvironmentMetrics";
 	out->power_mw = redfish_watts(redfish_excerpt(doc, "PowerWatts"));
 	take_energy(doc, &out->more);
-	take_control(redfish_member(json_object_get(doc, "PowerLimitWatts"), 0), &out->more);
+	redfish_cap_of(LIMIT_ENVIRONMENT, doc, &out->more);
 }
 
 bool redfish_data_source(const json_t *doc, char out[BMC_URI_SIZE]) {
@@ -92,9 +82,7 @@ static bool is_part(const json_t *control) {
 		redfish_mentions(redfish_text(control, "PhysicalContext"), parts, array_len(parts));
 }
 
-/* The member for the whole system: the first that is no part and has a reading, else the first
- * that is no part. */
-static const json_t *whole_system(const json_t *controls) {
+const json_t *redfish_whole_system(const json_t *controls) {
 	const json_t *chosen = NULL, *c;
 	for (size_t i = 0; (c = redfish_member(controls, i)); i++) {
 		if (is_part(c))
@@ -116,7 +104,7 @@ static int64_t short_average(const json_t *control) {
 }
 
 void redfish_power(const json_t *doc, struct bmc_reading *out) {
-	const json_t *control = whole_system(json_object_get(doc, "PowerControl"));
+	const json_t *control = redfish_whole_system(json_object_get(doc, "PowerControl"));
 	const struct {
 		const char *source;
 		int64_t power_mw;
@@ -129,8 +117,7 @@ void redfish_power(const json_t *doc, struct bmc_reading *out) {
 		out->power_mw = figures[i].power_mw;
 		out->source = figures[i].source;
 	}
-	const json_t *limit = redfish_member(json_object_get(control, "PowerLimit"), 0);
-	out->more.limit_mw = redfish_cap(json_object_get(limit, "LimitInWatts"));
+	redfish_cap_of(LIMIT_POWER, doc, &out->more);
 }
 
 /* --- Sensor --- */

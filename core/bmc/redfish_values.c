@@ -113,6 +113,14 @@ bool redfish_take_uri(const char *uri, char out[BMC_URI_SIZE]) {
 	return true;
 }
 
+const char *redfish_path_of(const char *location) {
+	const char *host = strstr(location, "://");
+	if (!host)
+		return location;
+	const char *path = strchr(host + 3, '/');
+	return path ? path : "";
+}
+
 bool redfish_link(const json_t *doc, const char *key, char out[BMC_URI_SIZE]) {
 	const json_t *link = key ? redfish_member(json_object_get(doc, key), 0) : doc;
 	const char *uri = redfish_text(link, "@odata.id");

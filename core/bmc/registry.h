@@ -27,6 +27,7 @@ struct hosts {
 	struct energy *energy;
 	struct pool *jobs;
 	struct poller *poller;
+	bool observe_only;
 	bool started;             /* set before other threads come */
 	pthread_mutex_t changing; /* one change at a time, store and memory together */
 	uint32_t deleted_version; /* the highest of a host that was; under changing */
@@ -46,5 +47,8 @@ void registry_remove(struct hosts *hs, const char *id);
 /* A copy that owns its sealed password; RC_NOT_FOUND, RC_NOMEM. */
 enum rc must_check registry_copy(
 	struct hosts *hs, const char *id, struct host *out, struct err *err);
+/* What holds the registry while a change or a pool job runs; hosts_free waits for it. */
+void registry_job_begins(struct hosts *hs);
+void registry_job_ends(struct hosts *hs);
 
 #endif

@@ -57,19 +57,10 @@ const char *session_collection(const struct bmc_session *s) {
 
 /* --- login --- */
 
-/* Of "https://bmc/redfish/…" the path: BMCs know themselves by other names. */
-static const char *path_of(const char *location) {
-	const char *host = strstr(location, "://");
-	if (!host)
-		return location;
-	const char *path = strchr(host + 3, '/');
-	return path ? path : "";
-}
-
 static void take_uri(struct bmc_session *s, const struct session_answer *a) {
 	struct foreign_json json = {0};
 	s->uri[0] = '\0';
-	if (redfish_take_uri(path_of(a->location), s->uri))
+	if (redfish_take_uri(redfish_path_of(a->location), s->uri))
 		return;
 	if (foreign_json_parse(a->body, strlen(a->body), &json, NULL) == RC_OK)
 		redfish_link(json.doc, NULL, s->uri);

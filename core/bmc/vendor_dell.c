@@ -1,6 +1,6 @@
 /*
  * iDRAC 8 and 9 count energy in an attribute, in watt-hours since a time of their own, which
- * anybody can reset.
+ * anybody can reset. What the cap may be set to stands beside it.
  */
 #include <math.h>
 
@@ -8,8 +8,7 @@
 
 #define MJ_PER_WH 3.6e6
 
-void dell_energy(const json_t *doc, struct bmc_extras *out) {
-	const json_t *attributes = json_object_get(doc, "Attributes");
+static void take_energy(const json_t *attributes, struct bmc_extras *out) {
 	double wh = redfish_number(json_object_get(attributes, "ServerPwrMon.1.AccumulativePower"));
 	if (!(wh > 0 && wh * MJ_PER_WH < 9e18))
 		return;
@@ -17,4 +16,10 @@ void dell_energy(const json_t *doc, struct bmc_extras *out) {
 	out->energy_in_joules = false;
 	out->energy_since_ms = redfish_time_ms(
 		json_object_get(attributes, "ServerPwrMon.1.CumulativePowerStartTime"));
+}
+
+void dell_extras(const json_t *doc, struct bmc_extras *out) {
+	take_energy(json_object_get(doc, "Attributes"), out);
+	if (out->limit_mw == NONE && out->limit_max_mw == NONE)
+		redfish_cap_of(LIMIT_ATTRIBUTES, doc, out);
 }

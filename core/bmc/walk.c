@@ -294,7 +294,7 @@ static const struct {
 	[STAGE_THERMAL] = {feed_thermal, walk_go_on, false},
 	[STAGE_CONTROL_LIST] = {feed_control_list, walk_go_on, false},
 	[STAGE_CONTROL] = {feed_control, walk_go_on, false},
-	[STAGE_ENERGY] = {feed_energy, energy_failed, false},
+	[STAGE_OWN] = {feed_own, own_failed, false},
 };
 
 bool bmc_walk_knows_next(const struct bmc_walk *w) {

@@ -42,6 +42,25 @@ void bmc_walk_drop_extras(struct bmc_walk *w) {
 	w->metrics_known = false;
 }
 
+void bmc_walk_note_limit(struct bmc_walk *w, int64_t limit_mw) {
+	w->reading.more.limit_mw = w->extras.limit_mw = limit_mw;
+}
+
+void bmc_walk_limit_places(const struct bmc_walk *w, struct bmc_limit_places *out) {
+	const struct bmc_chassis *c = &w->chassis[w->place % w->chassis_count];
+	const struct bmc_adaptor *a = w->adaptor;
+	const char *const uris[LIMIT_PLACE_COUNT_] = {
+		[LIMIT_ENVIRONMENT] = c->environment,
+		[LIMIT_CONTROL] = w->control[0] ? w->control : w->controls,
+		[LIMIT_POWER] = c->power,
+		[LIMIT_ATTRIBUTES] = a->limit_in_own && !w->no_own ? a->own_uri : "",
+	};
+	for (size_t i = 0; i < LIMIT_PLACE_COUNT_; i++)
+		str_copy(out->uri[i], sizeof(out->uri[i]), uris[i]);
+	out->control_is_list = !w->control[0];
+	out->mode = a->limit_mode ? a->limit_mode : "Automatic";
+}
+
 static bool is_from(const struct bmc_walk *w, enum bmc_source source) {
 	return w->reading.power_mw != NONE && w->winner / w->chassis_count == (unsigned)source;
 }
@@ -82,15 +101,15 @@ static void ask_control(struct bmc_walk *w) {
 		walk_ask(w, STAGE_CONTROL_LIST, w->controls);
 }
 
-static void ask_energy(struct bmc_walk *w) {
+static void ask_own(struct bmc_walk *w) {
 	struct bmc_extras known;
 	bmc_walk_extras(w, &known);
-	if (w->adaptor->energy_uri && !w->no_energy && known.energy_counter_mj == NONE)
-		walk_ask(w, STAGE_ENERGY, w->adaptor->energy_uri);
+	if (w->adaptor->own_uri && !w->no_own && known.energy_counter_mj == NONE)
+		walk_ask(w, STAGE_OWN, w->adaptor->own_uri);
 }
 
 static void (*const ask_extra[])(struct bmc_walk *w) = {ask_links, ask_more_environment,
-	ask_thermal_subsystem, ask_thermal, ask_supplies, ask_control, ask_energy};
+	ask_thermal_subsystem, ask_thermal, ask_supplies, ask_control, ask_own};
 
 static void end(struct bmc_walk *w) {
 	redfish_doubt_inputs(&w->extras, w->reading.power_mw);
@@ -167,17 +186,17 @@ void feed_control_list(struct bmc_walk *w, const json_t *doc) {
 }
 
 void feed_control(struct bmc_walk *w, const json_t *doc) {
-	redfish_control(doc, &w->extras);
+	redfish_cap_of(LIMIT_CONTROL, doc, &w->extras);
 	extras_next(w);
 }
 
-void feed_energy(struct bmc_walk *w, const json_t *doc) {
-	w->adaptor->oem_energy(doc, &w->extras);
+void feed_own(struct bmc_walk *w, const json_t *doc) {
+	w->adaptor->own_extras(doc, &w->extras);
 	extras_next(w);
 }
 
 /* Not there, or not licensed: once is enough. */
-void energy_failed(struct bmc_walk *w) {
-	w->no_energy = true;
+void own_failed(struct bmc_walk *w) {
+	w->no_own = true;
 	extras_next(w);
 }

@@ -21,7 +21,8 @@ struct hosts;
 struct hosts_config {
 	const char *local_id;
 	const char *local_name;
-	int64_t meter_ms; /* period of BMC readings unless more is demanded; over 0 (10000) */
+	int64_t meter_ms;  /* period of BMC readings unless more is demanded; over 0 (10000) */
+	bool observe_only; /* refuses to change a limit with RC_FORBIDDEN */
 	uint8_t secret_key[SECRET_KEY_BYTES]; /* copied, wiped by hosts_free */
 };
 
@@ -64,6 +65,24 @@ enum rc must_check hosts_update(struct hosts *hs, const struct actor *who, const
 /* RC_CONFLICT: the local host stays. */
 enum rc must_check hosts_delete(struct hosts *hs, const struct actor *who, const char *id,
 	uint32_t if_version, struct err *err);
+
+/* How a change of a host's limit ended. */
+struct host_limit_outcome {
+	struct err err; /* RC_OK: it holds, read back; RC_INVALID (/limit_w): out of the BMC's
+			   range; RC_UNSUPPORTED: the BMC has none; RC_REFUSED: it said no, or does
+			   not do as it says; RC_TIMEOUT: not done yet; RC_UNAVAILABLE: it does not
+			   answer; RC_CANCELLED: it was changed or taken away */
+	bool recorded;  /* false: the store failed */
+};
+/* In a jobs thread, or in whichever has the answer when the jobs' queue is full; o lives for the
+ * call. */
+typedef void hosts_limit_fn(void *arg, const struct host_limit_outcome *o);
+/* Sets the power limit that the host's BMC holds it to, NONE none; checked against what the BMC
+ * states, written, read back. Recorded before and after; the store's failing stops nothing. On
+ * RC_OK fn is called exactly once, within two minutes. RC_INVALID (/limit_w), RC_NOT_FOUND,
+ * RC_FORBIDDEN, RC_PRECONDITION, RC_UNSUPPORTED (no BMC), RC_FULL (a change is under way). */
+enum rc must_check hosts_set_limit(struct hosts *hs, const struct actor *who, const char *host_id,
+	int64_t limit_mw, uint32_t if_version, hosts_limit_fn *fn, void *arg, struct err *err);
 
 /* A reading of a meter, from the poller or the simulator: keeps it, feeds the history (what has no
  * value adds no sample), learns the resolution, notices when the BMC's energy counter begins anew

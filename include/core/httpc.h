@@ -12,6 +12,7 @@
 #include "model/host.h"
 
 #define HTTPC_TOKEN_SIZE 512
+#define HTTPC_ETAG_SIZE 128
 
 struct httpc;
 
@@ -20,6 +21,7 @@ struct httpc_request {
 	const char *url;                 /* copied, as all strings here */
 	const char *username, *password; /* Basic; NULL none */
 	const char *token;               /* of a session, instead; NULL none */
+	const char *if_match;            /* as a BMC gave it; NULL none */
 	const char *body;                /* JSON text or NULL */
 	enum bmc_tls tls;
 	bool allow_plaintext;           /* http:// allowed */
@@ -40,7 +42,7 @@ struct httpc_response {
 	size_t length;
 	char content_type[64];
 	char location[256];
-	char etag[96];
+	char etag[HTTPC_ETAG_SIZE];   /* "" too when it is longer */
 	char token[HTTPC_TOKEN_SIZE]; /* of a session that was just opened */
 	int retry_after_s;            /* 0: none was given */
 	int64_t done_mono_ns, done_wall_ms;

@@ -17,6 +17,8 @@
 	X(POLICY_CHANGED, "policy.changed", "info") \
 	X(RUN_STATE, "benchmark.state_changed", "info") \
 	X(HOST_CHANGED, "host.changed", "info") \
+	X(HOST_LIMIT, "host.limit_changed", "info") \
+	X(HOST_LIMIT_REFUSED, "host.limit_refused", "warning") \
 	X(BMC_STATE, "bmc.state_changed", "warning") \
 	X(ACCOUNT_CHANGED, "account.changed", "info") \
 	X(SERVICE, "service.state_changed", "info") \

@@ -32,7 +32,10 @@ static json_t *next_answer(struct answers *a, uint8_t *kind) {
 	size_t len = (size_t)((cut ? cut : a->end) - a->p);
 	enum rc rc = foreign_json_parse((const char *)a->p, len, &json, NULL);
 	a->p += len + (cut != NULL);
-	return rc ? NULL : json.doc;
+	if (!rc)
+		return json.doc;
+	json_decref(json.doc);
+	return NULL;
 }
 
 static int status_of(uint8_t kind) {

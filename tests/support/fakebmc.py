@@ -9,6 +9,8 @@ With --vendor it serves one of tests/data/bmc/services: dell8, dell9, dell10, il
 openbmc, xcc, supermicro, ami, cisco, fujitsu, huawei, inspur, openubmc, nvidia, …; "set URI KEY
 JSON" changes a property of a resource there, KEY being like PowerControl/0/PowerConsumedWatts.
 
+A power limit may be changed (fakebmc_limits.py says how); "limits" is one of its modes.
+
 Sessions: "sessions" is ok; full (503, RAC0218); none (404 everywhere: Basic alone); old (405 where
 one looks first). "expire 403" ends all that are open, and answers 403 to their tokens.
 """
@@ -25,12 +27,13 @@ import sys
 import tempfile
 import threading
 
+import fakebmc_limits
 import trustme
 
 CHASSIS = "/redfish/v1/Chassis/1"
 MODES = ("ok", "401", "403", "404", "500", "503", "slow", "garbage", "html", "truncated", "redirect",
          "huge", "control_bytes", "error_first", "licence", "slash", "away")
-SHAPES = ("environment", "power", "sensor", "supplies", "none")
+SHAPES = ("environment", "power", "control", "sensor", "supplies", "none")
 SESSION_MODES = ("ok", "full", "none", "old")
 SERVICES = os.path.join(os.path.dirname(__file__), "..", "data", "bmc", "services")
 SESSIONS = "/redfish/v1/SessionService/Sessions"
@@ -104,10 +107,12 @@ class FakeBmc:
 
     def __init__(self, watts=402, mode="ok", shape="environment", username="root", password="calvin",
                  plain=False, name="127.0.0.1", power_state="On", limit_w=None, vendor=None,
-                 sessions="ok"):
+                 sessions="ok", limits="ok", limit_range=None):
         self.watts, self.mode, self.shape = watts, mode, shape
         self.username, self.password = username, password
-        self.power_state, self.limit_w = power_state, limit_w
+        self.power_state, self.limit_w, self.limit_range = power_state, limit_w, limit_range
+        self.limit_mode = "Disabled" if limit_w is None else "Automatic"
+        self.limits = fakebmc_limits.Limits(self, limits)
         self.service = load_service(vendor) if vendor else None
         self.sessions = Sessions(sessions)
         self.requests = []  # paths, as they came
@@ -182,6 +187,8 @@ class FakeBmc:
         sources = {
             "environment": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics")},
             "power": {"Power": link(CHASSIS + "/Power")},
+            "control": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics"),
+                        "Controls": link(CHASSIS + "/Controls")},
             "sensor": {"EnvironmentMetrics": link(CHASSIS + "/EnvironmentMetrics"),
                        "Sensors": link(CHASSIS + "/Sensors")},
             "supplies": {"PowerSubsystem": link(CHASSIS + "/PowerSubsystem")},
@@ -196,6 +203,9 @@ class FakeBmc:
                               **sources},
             CHASSIS + "/EnvironmentMetrics": self._environment,
             CHASSIS + "/Power": self._power,
+            CHASSIS + "/Controls": lambda: {"Members": [link(CHASSIS + "/Controls/Fan0"),
+                                                        link(CHASSIS + "/Controls/PowerLimit")]},
+            CHASSIS + "/Controls/PowerLimit": lambda: {"ControlType": "Power", **self._limit()},
             CHASSIS + "/Sensors": lambda: {
                 "Members": [link(CHASSIS + "/Sensors/fan0"),
                             link(CHASSIS + "/Sensors/total_power")]},
@@ -217,11 +227,32 @@ class FakeBmc:
     def _environment(self):
         document = {"Id": "EnvironmentMetrics"}
         watts = self.read_watts()
-        if watts is not None and self.shape == "environment":
+        if watts is not None and self.shape in ("environment", "control"):
             document["PowerWatts"] = {"Reading": watts}
-        if self.limit_w is not None:
-            document["PowerLimitWatts"] = {"ControlMode": "Automatic", "SetPoint": self.limit_w}
+        if self.shape != "control" and (self.limit_w is not None or self.limit_range):
+            document["PowerLimitWatts"] = self._limit()
         return document
+
+    def _limit(self):
+        low, high = self.limit_range or (None, None)
+        return {"ControlMode": self.limit_mode, "SetPoint": self.limit_w, "AllowableMin": low, "AllowableMax": high}
+
+    def refuses(self, body):
+        """Of a change, what is no number where there must be one."""
+        return self.shape == "environment" and not self.service and \
+            (body.get("PowerLimitWatts") or {}).get("SetPoint", 0) is None
+
+    def change(self, path, body):
+        """Does what a PATCH asks for."""
+        if self.service:
+            fakebmc_limits.merge(self.service[path], body)
+            return
+        document = fakebmc_limits.merge(self.resource(path), body)
+        if "PowerControl" in document:
+            self.limit_w = document["PowerControl"][0]["PowerLimit"]["LimitInWatts"]
+            return
+        limit = document.get("PowerLimitWatts", document)
+        self.limit_w, self.limit_mode = limit.get("SetPoint"), limit.get("ControlMode", self.limit_mode)
 
     def _power(self):
         return {"Id": "Power", "PowerControl": [
@@ -265,6 +296,9 @@ class FakeBmc:
             def do_POST(self):
                 self.handle_one(self.login)
 
+            def do_PATCH(self):
+                self.handle_one(self.change)
+
             def do_DELETE(self):
                 self.handle_one(self.logout)
 
@@ -283,6 +317,26 @@ class FakeBmc:
                 with bmc.lock:
                     status = bmc.sessions.logout(self.path, self.headers.get("X-Auth-Token"))
                 self.answer(status, {})
+
+            def change(self):
+                path = self.path.rstrip("/")
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                document = bmc.resource(path)
+                if self.refusal() or not document:
+                    self.answer(self.refusal() or 404, {"error": {"code": "Base.1.8.GeneralError"}})
+                    return
+                digest = self.digest(document)
+                with bmc.lock:
+                    shown, _ = bmc.limits.tag_of(document, digest)
+                    outcome = bmc.limits.patch(path, body, self.headers.get("If-Match"), shown, digest)
+                if outcome:
+                    self.answer(outcome[0], outcome[2], outcome[1])
+                else:
+                    self.close_connection = True
+
+            @staticmethod
+            def digest(document):
+                return hashlib.md5(json.dumps(document).encode()).hexdigest()
 
             def serve(self):
                 mode = bmc.mode
@@ -304,9 +358,15 @@ class FakeBmc:
                 elif self.path.rstrip("/") != "/redfish/v1" and self.refusal():
                     self.answer(self.refusal(), {"error": {"code": "Base.1.8.NoValidSession"}})
                 else:
+                    with bmc.lock:
+                        bmc.limits.look()
+                        followed = bmc.limits.follow(self.path)
                     document = bmc.resource(self.path)
-                    self.answer(200 if document else 404,
-                                document or {"error": {"code": "Base.1.8.ResourceMissing"}})
+                    if followed:
+                        self.answer(*followed)
+                    else:
+                        self.answer(200 if document else 404,
+                                    document or {"error": {"code": "Base.1.8.ResourceMissing"}})
 
             def refusal(self):
                 """The status for who has no business here, or None."""
@@ -322,13 +382,15 @@ class FakeBmc:
                 return self.headers.get("Authorization") == f"Basic {wanted}"
 
             def answer(self, status, document, headers=None):
+                tag, document = bmc.limits.tag_of(document, self.digest(document))
                 body = json.dumps(document).encode() if status != 204 else b""
                 if status == 200:
                     body = self.spoil(body)
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("OData-Version", "4.0")
-                self.send_header("ETag", '"%s"' % hashlib.md5(body).hexdigest())
+                if tag:
+                    self.send_header("ETag", tag)
                 if status != 204:
                     self.send_header("Content-Length", str(len(body)))
                 for key, value in (headers or {}).items():
@@ -364,12 +426,16 @@ def obey(bmc, line):
         bmc.set(uri, name, json.loads(text))
     elif key == "sessions" and value in SESSION_MODES:
         bmc.sessions.mode = value
+    elif key == "limits" and value in fakebmc_limits.MODES:
+        bmc.limits.mode = value
     elif key == "expire":
         bmc.sessions.expire(int(value))
     elif key == "session_stats":
         return "%d %d %d" % (bmc.sessions.opened, bmc.sessions.closed, bmc.sessions.refused)
     elif key in ("power_state", "password"):
         setattr(bmc, key, value)
+    elif key == "changes":
+        return "%d" % len(bmc.limits.changes)
     elif key == "stats":
         return "%d %d %d" % (len(bmc.requests), bmc.connections, bmc.most_at_once)
     else:
@@ -386,6 +452,9 @@ def main():
     parser.add_argument("--password", default="calvin")
     parser.add_argument("--plain", action="store_true", help="http instead of https")
     parser.add_argument("--vendor", help="serves the file of that name of tests/data/bmc/services")
+    parser.add_argument("--limits", choices=fakebmc_limits.MODES, default="ok")
+    parser.add_argument("--limit-w", type=float)
+    parser.add_argument("--limit-range", type=float, nargs=2)
     parser.add_argument("--sessions", choices=SESSION_MODES, default="ok")
     parser.add_argument("--name", default="127.0.0.1", help="whom the certificate is for")
     options = vars(parser.parse_args())

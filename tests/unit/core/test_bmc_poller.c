@@ -377,6 +377,68 @@ static void extras_come_with_the_watts(void **state) {
 	assert_int_equal(last(f).inlet_mc, 21000);
 }
 
+/* --- limits --- */
+
+struct told {
+	pthread_mutex_t lock;
+	unsigned count;
+	struct limit_outcome last;
+};
+
+static void on_limit(void *arg, const struct limit_outcome *o) {
+	struct told *t = arg;
+	pthread_mutex_lock(&t->lock);
+	t->count++;
+	t->last = *o;
+	pthread_mutex_unlock(&t->lock);
+}
+
+static unsigned told_count(struct told *t) {
+	pthread_mutex_lock(&t->lock);
+	unsigned n = t->count;
+	pthread_mutex_unlock(&t->lock);
+	return n;
+}
+
+static void a_limit_is_set_before_the_first_reading(void **state) {
+	struct fixture *f = *state;
+	struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	watch(f, "--shape", "power");
+	assert_int_equal(poller_set_limit(f->poller, HOST, 700000, on_limit, &told, NULL), RC_OK);
+	WAIT_UNTIL(f, told_count(&told) == 1);
+	assert_int_equal(told.last.err.rc, RC_OK);
+	assert_int_equal(told.last.limit_mw, 700000);
+	wait_for_readings(f, 3);
+	assert_int_equal(last(f).limit_mw, 700000);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 1);
+}
+
+static void a_bmc_that_says_nothing_has_no_limit_to_set(void **state) {
+	struct fixture *f = *state;
+	struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	watch(f, "--mode", "503");
+	assert_int_equal(poller_set_limit(f->poller, HOST, 700000, on_limit, &told, NULL), RC_OK);
+	WAIT_UNTIL(f, told_count(&told) == 1);
+	assert_int_equal(told.last.err.rc, RC_UNAVAILABLE);
+	assert_non_null(strstr(told.last.err.msg, "bmc_busy"));
+	assert_int_equal(
+		poller_set_limit(f->poller, "other", 1, on_limit, &told, NULL), RC_UNSUPPORTED);
+}
+
+static void the_end_tells_who_waits(void **state) {
+	struct fixture *f = *state;
+	struct told told = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	watch(f, "--shape", "power");
+	wait_for_watts(f, 402000);
+	fakebmc_tell(f->bmc, "limits forever");
+	assert_int_equal(poller_set_limit(f->poller, HOST, 700000, on_limit, &told, NULL), RC_OK);
+	assert_int_equal(poller_set_limit(f->poller, HOST, 600000, on_limit, &told, NULL), RC_FULL);
+	poller_free(f->poller);
+	f->poller = NULL;
+	WAIT_UNTIL(f, told_count(&told) == 1);
+	assert_int_equal(told.last.err.rc, RC_CANCELLED);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -396,6 +458,9 @@ int main(void) {
 		TEST(vendors_are_polled),
 		TEST(joules_become_watts),
 		TEST(extras_come_with_the_watts),
+		TEST(a_limit_is_set_before_the_first_reading),
+		TEST(a_bmc_that_says_nothing_has_no_limit_to_set),
+		TEST(the_end_tells_who_waits),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,7 +259,7 @@ static void a_licence_is_asked_for_once(void **state unused_arg) {
 	bmc_walk_begin(&w, true);
 	unsigned with = 0, without = 0;
 	for (; w.next[0]; with++) {
-		bool energy = strcmp(w.next, w.adaptor->energy_uri) == 0;
+		bool energy = strcmp(w.next, w.adaptor->own_uri) == 0;
 		bmc_walk_feed(&w, energy ? 403 : 200, energy ? NULL : page(service, w.next));
 	}
 	bmc_walk_begin(&w, true);

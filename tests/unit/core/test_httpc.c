@@ -210,6 +210,26 @@ static void plaintext_must_be_allowed(void **state) {
 	assert_int_equal(httpc_send(f->client, "bmc", &r, on_answer, &f->inbox, NULL), RC_INVALID);
 }
 
+static void a_tag_goes_along(void **state) {
+	struct fixture *f = *state;
+	struct httpc_request r = request_of(f);
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	fakebmc_tell(f->bmc, "limits etag_needed");
+	r.method = "PATCH";
+	r.body = "{\"PowerLimitWatts\":{\"SetPoint\":600}}";
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 428);
+	r.if_match = "\"other\"";
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 412);
+	r.if_match = "*";
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(f->inbox.last.status, 204);
+	r.if_match = "\"a b\"";
+	r.url = f->bmc->url;
+	assert_int_equal(httpc_send(f->client, "bmc", &r, on_answer, &f->inbox, NULL), RC_INVALID);
+}
+
 /* --- faults --- */
 
 static void faults_have_their_codes(void **state) {
@@ -331,6 +351,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(the_authority_decides, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_name_must_fit, setup_misnamed, teardown),
 		cmocka_unit_test_setup_teardown(plaintext_must_be_allowed, setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(a_tag_goes_along, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(faults_have_their_codes, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(tokens_come_and_go, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_to_wait_is_heard, setup_plain, teardown),

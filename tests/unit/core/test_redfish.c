@@ -168,7 +168,7 @@ static void caps_have_their_range(void **state unused_arg) {
 		struct bmc_extras e;
 		json_t *doc = parse(controls[i].json);
 		bmc_extras_init(&e);
-		redfish_control(doc, &e);
+		redfish_cap_of(LIMIT_CONTROL, doc, &e);
 		assert_int_equal(e.limit_mw, controls[i].limit_mw);
 		assert_int_equal(e.limit_min_mw, controls[i].min_mw);
 		assert_int_equal(e.limit_max_mw, controls[i].max_mw);
