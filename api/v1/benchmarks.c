@@ -117,8 +117,21 @@ static enum rc read_state(const struct http_request *q, int *state, struct err *
 	return RC_OK;
 }
 
+/* Results outlive their drives: only a drive that was never here is a fault. */
+static enum rc check_drive(
+	struct core *core, const char *id, const struct page *p, struct err *err) {
+	struct drive d;
+	if (!id || p->count || p->cursor[0] ||
+		drives_get(core->drives, id, &d, NULL, NULL, err) == RC_OK)
+		return RC_OK;
+	return err_field(err, RC_INVALID, "drive",
+		"there is no drive with this id, and no benchmark of one");
+}
+
 enum http_next benchmarks_list(struct http_request *q, struct http_response *r, void *ctx) {
 	static const char *const allowed[] = {"state", "drive", NULL};
+	struct core *core = api_of(ctx)->core;
+	const char *drive = http_query(q, "drive");
 	struct page p;
 	struct err err = {0};
 	int state;
@@ -126,8 +139,10 @@ enum http_next benchmarks_list(struct http_request *q, struct http_response *r, 
 	if (rc == RC_OK)
 		rc = page_begin(&p, q, r, allowed, &err);
 	if (rc == RC_OK)
-		rc = bench_list(api_of(ctx)->core->bench, state, http_query(q, "drive"), p.cursor,
-			p.limit + 1, list_run, &p, &err);
+		rc = bench_list(
+			core->bench, state, drive, p.cursor, p.limit + 1, list_run, &p, &err);
+	if (rc == RC_OK)
+		rc = check_drive(core, drive, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);

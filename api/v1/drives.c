@@ -86,14 +86,13 @@ static enum rc read_label(const struct http_request *q, struct drives_filter *f,
 	return RC_OK;
 }
 
-static enum rc read_filter(const struct http_request *q, const char *local_id,
-	struct drives_filter *f, struct err *err) {
+static enum rc read_filter(
+	const struct http_request *q, struct core *core, struct drives_filter *f, struct err *err) {
 	f->power_state = NONE;
 	f->model = http_query(q, "model");
-	f->host = http_query(q, "host");
-	if (f->host && strcmp(f->host, "local") == 0)
-		f->host = local_id;
-	enum rc rc = query_int(q, "power_state", 0, POWER_STATES_MAX - 1, &f->power_state, err);
+	enum rc rc = query_host(q, core, &f->host, err);
+	if (rc == RC_OK)
+		rc = query_int(q, "power_state", 0, POWER_STATES_MAX - 1, &f->power_state, err);
 	if (rc == RC_OK)
 		rc = query_bool(q, "in_sync", &f->in_sync, &f->by_in_sync, err);
 	return rc == RC_OK ? read_label(q, f, err) : rc;
@@ -141,7 +140,7 @@ enum http_next drives_list(struct http_request *q, struct http_response *r, void
 	struct drives_list_ctx c = {.host_id = core->host_id};
 	struct err err = {0};
 	char reason[160];
-	if (read_filter(q, core->host_id, &c.filter, &err) != RC_OK ||
+	if (read_filter(q, core, &c.filter, &err) != RC_OK ||
 		page_begin(&c.page, q, r, allowed, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	if (http_query(q, "group")) {
@@ -149,8 +148,7 @@ enum http_next drives_list(struct http_request *q, struct http_response *r, void
 		return http_fail(q, r, &err);
 	}
 	drives_each(core->drives, c.page.cursor, list_drive, &c);
-	jsonw_array_end(&c.page.w);
-	jsonw_str(&c.page.w, "next", c.page.more ? c.page.last : NULL);
+	page_items_end(&c.page);
 	drives_reason(core->drives, reason, sizeof(reason));
 	render_text_or_null(&c.page.w, "drives_reason", reason);
 	jsonw_object_end(&c.page.w);

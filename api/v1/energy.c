@@ -206,6 +206,13 @@ static enum rc read_series_filter(struct core *core, const struct http_request *
 	return RC_OK;
 }
 
+/* Series outlive their host: only a host that is not there and has none is a fault. */
+static enum rc check_series_host(
+	struct core *core, const struct http_request *q, const struct page *p, struct err *err) {
+	const char *id;
+	return p->count || p->cursor[0] ? RC_OK : query_host(q, core, &id, err);
+}
+
 enum http_next series_list(struct http_request *q, struct http_response *r, void *ctx) {
 	static const char *const allowed[] = {"host", "object", "quantity", NULL};
 	struct core *core = api_of(ctx)->core;
@@ -222,6 +229,8 @@ enum http_next series_list(struct http_request *q, struct http_response *r, void
 	if (rc == RC_OK)
 		rc = energy_list(core->energy, host, http_query(q, "object"), quantity, after,
 			p.limit + 1, list_series, &p, &err);
+	if (rc == RC_OK)
+		rc = check_series_host(core, q, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);
@@ -287,7 +296,7 @@ static enum rc read_samples_query(const struct http_request *q, int64_t *from_ms
 	if (rc == RC_OK)
 		rc = query_int(q, "limit", 1, SAMPLES_LIMIT_MAX, limit, err);
 	if (rc == RC_OK)
-		rc = query_int(q, "cursor", 0, INT64_MAX, from_ms, err);
+		rc = query_int(q, "cursor", *from_ms, *to_ms, from_ms, err);
 	return rc;
 }
 

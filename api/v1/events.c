@@ -71,14 +71,25 @@ static bool list_event(void *arg, const struct event *e) {
 	return true;
 }
 
+/* Clients that poll name the last event that they have seen. One that was never is a fault, and
+ * not silence: the store may be another's, or of an older backup. */
+static enum rc check_seen(struct core *core, int64_t after, struct err *err) {
+	int64_t first, last;
+	enum rc rc = after ? events_range(core->events, &first, &last, err) : RC_OK;
+	if (rc == RC_OK && after && after > last)
+		rc = err_field(err, RC_INVALID, "cursor", "is beyond the last event, %lld",
+			(long long)last);
+	return rc;
+}
+
 static enum http_next answer_log(
 	struct http_request *q, struct http_response *r, struct core *core) {
 	struct page p;
 	struct err err = {0};
 	int64_t after = 0;
-	enum rc rc = page_begin(&p, q, r, NULL, &err);
-	if (rc == RC_OK && p.cursor[0])
-		rc = parse_i64(p.cursor, 0, INT64_MAX, &after, "cursor", &err);
+	enum rc rc = page_begin_numbered(&p, q, r, &after, &err);
+	if (rc == RC_OK)
+		rc = check_seen(core, after, &err);
 	if (rc == RC_OK)
 		rc = events_list(core->events, after, p.limit + 1, list_event, &p, &err);
 	if (rc != RC_OK)
@@ -194,14 +205,31 @@ static bool list_audit(void *arg, const struct audit_entry *a) {
 	return true;
 }
 
+static bool take_id(void *arg, const struct audit_entry *a) {
+	*(int64_t *)arg = a->id;
+	return false;
+}
+
+/* As check_seen, of the entry before which a page begins. */
+static enum rc check_before(struct core *core, int64_t before, struct err *err) {
+	int64_t last = 0;
+	if (before == INT64_MAX)
+		return RC_OK;
+	enum rc rc = events_audit_list(core->events, INT64_MAX, 1, take_id, &last, err);
+	if (rc == RC_OK && before > last + 1)
+		rc = err_field(err, RC_INVALID, "cursor", "is beyond the last entry, %lld",
+			(long long)last);
+	return rc;
+}
+
 enum http_next audit_list(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
 	struct page p;
 	struct err err = {0};
 	int64_t before = INT64_MAX;
-	enum rc rc = page_begin(&p, q, r, NULL, &err);
-	if (rc == RC_OK && p.cursor[0])
-		rc = parse_i64(p.cursor, 0, INT64_MAX, &before, "cursor", &err);
+	enum rc rc = page_begin_numbered(&p, q, r, &before, &err);
+	if (rc == RC_OK)
+		rc = check_before(core, before, &err);
 	if (rc == RC_OK)
 		rc = events_audit_list(core->events, before, p.limit + 1, list_audit, &p, &err);
 	if (rc != RC_OK)

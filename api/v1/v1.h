@@ -11,26 +11,37 @@
 #include "model/policy.h"
 #include "model/run.h"
 
-/* A page of a list: `{"items": [ …`, then page_end. Parameters: limit and cursor. */
+/* A page of a list: `{"items": [ …`, then page_end. Parameters: limit and cursor. What a client
+ * gets as cursor is the place of the last item and a check, so that one of another list, or made
+ * up, is refused; one whose item is gone meanwhile is not. */
 #define PAGE_LIMIT_DEFAULT 250
 #define PAGE_LIMIT_MAX 1000
+#define PAGE_PLACE_SIZE 65
 
 struct page {
 	struct jsonw w;
+	const char *path; /* the list's */
 	int limit;
-	const char *cursor; /* "" from the start */
+	char cursor[PAGE_PLACE_SIZE]; /* place after which the page begins, "" from the start */
 	int count;
-	char last[64]; /* cursor of the last item rendered */
+	char last[PAGE_PLACE_SIZE]; /* of the last item rendered */
 	bool more;
+	bool numbered;
 };
 
 /* Reads limit and cursor and refuses query parameters other than those and allowed[]. */
 enum rc must_check page_begin(struct page *p, const struct http_request *q, struct http_response *r,
 	const char *const *allowed, struct err *err);
+/* The same where places are numbers that clients know from elsewhere: cursors are these, without a
+ * check. *place is kept without one. */
+enum rc must_check page_begin_numbered(struct page *p, const struct http_request *q,
+	struct http_response *r, int64_t *place, struct err *err);
 /* True when another item fits; else notes that there is more. Call before rendering an item. */
 bool page_room(struct page *p);
 /* After an item was rendered. */
-void page_item_done(struct page *p, const char *cursor);
+void page_item_done(struct page *p, const char *place);
+/* The member "next", for a list with members of its own behind the items. */
+void page_items_end(struct page *p);
 void page_end(struct page *p);
 
 /* Refuses query parameters that are not in allowed[] (NULL-terminated; NULL: none at all). */
@@ -43,6 +54,9 @@ enum rc must_check query_int(const struct http_request *q, const char *name, int
 	int64_t max, int64_t *out, struct err *err);
 enum rc must_check query_bool(
 	const struct http_request *q, const char *name, bool *out, bool *present, struct err *err);
+/* host, by id or alias; NULL when absent. RC_INVALID: there is no such host. */
+enum rc must_check query_host(
+	const struct http_request *q, struct core *core, const char **id, struct err *err);
 /* from and to, default the last 24 hours. */
 enum rc must_check query_span(
 	const struct http_request *q, int64_t *from_ms, int64_t *to_ms, struct err *err);
