@@ -23,7 +23,8 @@
 /* One request and its answer so far. */
 struct transfer {
 	struct transfer *next; /* in the peer's queue */
-	char *method, *url, *username, *password, *token, *body, *ca_file, *if_match; /* owned */
+	char *method, *url, *username, *password, *token, *body, *ca_file, *ciphers,
+		*if_match; /* owned */
 	enum bmc_tls tls;
 	bool allow_plaintext;
 	uint8_t pin[SHA256_BYTES];
@@ -80,6 +81,7 @@ static void transfer_free(struct transfer *t) {
 	free(t->url);
 	free(t->body);
 	free(t->ca_file);
+	free(t->ciphers);
 	free(t->if_match);
 	buf_release(&t->answer);
 	free(t);
@@ -138,6 +140,7 @@ static struct transfer *transfer_new(
 			.token = copy(r->token, &failed),
 			.body = copy(r->body, &failed),
 			.ca_file = copy(r->ca_file, &failed),
+			.ciphers = copy(r->ciphers, &failed),
 			.if_match = copy(r->if_match, &failed),
 			.tls = r->tls,
 			.allow_plaintext = r->allow_plaintext,
@@ -200,6 +203,8 @@ static void set_tls(CURL *easy, const struct transfer *t) {
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, by_authority ? 2L : 0L);
 	if (by_authority && t->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, t->ca_file);
+	if (t->ciphers)
+		curl_easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, t->ciphers);
 }
 
 static void set_credentials(CURL *easy, const struct transfer *t) {
@@ -561,6 +566,13 @@ enum rc httpc_send(struct httpc *h, const char *key, const struct httpc_request 
 	else
 		curl_multi_wakeup(h->multi);
 	return rc;
+}
+
+bool httpc_knows_ciphers(const char *list) {
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	bool known = context && SSL_CTX_set_cipher_list(context, list);
+	SSL_CTX_free(context);
+	return known;
 }
 
 void httpc_forget(struct httpc *h, const char *key) {

@@ -6,7 +6,7 @@
 
 #define HOST_COLUMNS \
 	"id, name, labels, local, config_version, bmc, url, username, password_sealed, vendor," \
-	" tls, allow_plaintext, ca_file, fingerprint_sha256"
+	" tls, allow_plaintext, ca_file, fingerprint_sha256, ciphers"
 
 static enum rc host_exists(struct db_conn *c, const char *id, bool *out, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c, "SELECT 1 FROM host WHERE id = $1");
@@ -21,13 +21,14 @@ enum rc db_host_put(struct db_conn *c, const struct host *h, bool *created, stru
 		return rc;
 	auto_stmt struct stmt *st = stmt_get(c,
 		"INSERT INTO host (" HOST_COLUMNS ")"
-		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"
+		" VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)"
 		" ON CONFLICT (id) DO UPDATE SET name = excluded.name, labels = excluded.labels,"
 		" local = excluded.local, config_version = excluded.config_version,"
 		" bmc = excluded.bmc, url = excluded.url, username = excluded.username,"
 		" password_sealed = excluded.password_sealed, vendor = excluded.vendor,"
 		" tls = excluded.tls, allow_plaintext = excluded.allow_plaintext,"
-		" ca_file = excluded.ca_file, fingerprint_sha256 = excluded.fingerprint_sha256");
+		" ca_file = excluded.ca_file, fingerprint_sha256 = excluded.fingerprint_sha256,"
+		" ciphers = excluded.ciphers");
 	stmt_text(st, 1, h->id);
 	stmt_text(st, 2, h->name);
 	stmt_text(st, 3, h->labels);
@@ -42,6 +43,7 @@ enum rc db_host_put(struct db_conn *c, const struct host *h, bool *created, stru
 	stmt_int(st, 12, h->bmc.allow_plaintext);
 	stmt_text(st, 13, h->bmc.ca_file);
 	stmt_text(st, 14, h->bmc.fingerprint_sha256);
+	stmt_text(st, 15, h->bmc.ciphers);
 	rc = stmt_run(st, NULL, err);
 	if (rc == RC_OK && created)
 		*created = !exists;
@@ -61,6 +63,7 @@ static bool read_bmc(struct stmt *st, struct bmc_settings *b) {
 	col_copy(st, 9, b->vendor, sizeof(b->vendor));
 	col_copy(st, 12, b->ca_file, sizeof(b->ca_file));
 	col_copy(st, 13, b->fingerprint_sha256, sizeof(b->fingerprint_sha256));
+	col_copy(st, 14, b->ciphers, sizeof(b->ciphers));
 	return true;
 }
 

@@ -90,6 +90,9 @@ static const char *const migrations[] = {
 	"created_ms INTEGER NOT NULL, changed_ms INTEGER NOT NULL, config_version INTEGER NOT NULL,"
 	"state INTEGER NOT NULL, allow_non_operational INTEGER NOT NULL, limit_mw INTEGER,"
 	"CHECK (name <> '')) STRICT;",
+
+	/* ciphers of a BMC */
+	"ALTER TABLE host ADD COLUMN ciphers TEXT NOT NULL DEFAULT '';",
 };
 
 const struct schema schema_control = {

@@ -23,6 +23,7 @@ static void render_bmc(struct jsonw *w, const struct bmc_settings *b) {
 	jsonw_str(w, "verify", bmc_tls_name(b->tls));
 	render_text_or_null(w, "ca_file", b->ca_file);
 	render_text_or_null(w, "fingerprint_sha256", b->fingerprint_sha256);
+	render_text_or_null(w, "ciphers", b->ciphers);
 	jsonw_object_end(w);
 	jsonw_object_end(w);
 }
@@ -88,7 +89,7 @@ enum http_next host_get(struct http_request *q, struct http_response *r, void *c
 /* --- settings --------------------------------------------------------------------------------- */
 
 struct tls_body {
-	char verify[8], ca_file[256], fingerprint_sha256[97];
+	char verify[8], ca_file[256], fingerprint_sha256[97], ciphers[128];
 };
 
 struct bmc_body {
@@ -111,6 +112,8 @@ static enum rc decode_tls(const json_t *object, struct bmc_settings *out, struct
 			.nullable = true},
 		{"fingerprint_sha256", JSON_IN_STR, offsetof(struct tls_body, fingerprint_sha256),
 			.size = 97, .nullable = true},
+		{"ciphers", JSON_IN_STR, offsetof(struct tls_body, ciphers), .size = 128,
+			.nullable = true},
 	};
 	struct tls_body b = {.verify = "ca"};
 	enum bmc_tls verify;
@@ -121,6 +124,7 @@ static enum rc decode_tls(const json_t *object, struct bmc_settings *out, struct
 		return err_field(err, RC_INVALID, "/bmc/tls/verify", "must be ca, pin or none");
 	out->tls = (uint8_t)verify;
 	str_copy(out->ca_file, sizeof(out->ca_file), b.ca_file);
+	str_copy(out->ciphers, sizeof(out->ciphers), b.ciphers);
 	if (!str_copy(
 		    out->fingerprint_sha256, sizeof(out->fingerprint_sha256), b.fingerprint_sha256))
 		return err_field(err, RC_INVALID, "/bmc/tls/fingerprint_sha256",

@@ -118,6 +118,9 @@ void poll_begin(struct poll *x);
 void poll_judge(struct poll *x);
 /* Asks for what the step says; fails what runs when that cannot be sent. */
 void poll_ask(struct poll *x, enum poll_step step);
+/* How long to leave a BMC alone after so many failures in a row, 1 at least: twice as long each
+ * time, and by the noise not in step with other BMCs. */
+int64_t poll_backoff_ms(unsigned failures, int64_t period_ms, int64_t at_least_ms, int64_t noise);
 /* A reading. */
 void poll_read(struct poll *x);
 

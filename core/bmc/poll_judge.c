@@ -26,15 +26,19 @@
 #define JOULES_STILL_NS INT64_C(60000000000) /* that a counter may stand still between steps */
 #define JOULES_MAX_NS INT64_C(600000000000)
 
-/* Twice as long after each failure, and not in step with other BMCs. */
-static int64_t next_try(const struct poll *x, int64_t at_least_ms) {
-	unsigned doublings = x->failures < 10 ? x->failures - 1 : 9;
-	int64_t now_ns = clock_mono_ns(), delay_ms = poll_period(x) << doublings;
+int64_t poll_backoff_ms(unsigned failures, int64_t period_ms, int64_t at_least_ms, int64_t noise) {
+	unsigned doublings = failures < 10 ? failures - 1 : 9;
+	int64_t delay_ms = period_ms << doublings;
 	if (delay_ms < at_least_ms)
 		delay_ms = at_least_ms;
 	if (delay_ms > BACKOFF_MAX_MS)
 		delay_ms = BACKOFF_MAX_MS;
-	return now_ns / 1000000 + delay_ms + now_ns % (delay_ms / 4 + 1);
+	return delay_ms + noise % (delay_ms / 4 + 1);
+}
+
+static int64_t next_try(const struct poll *x, int64_t at_least_ms) {
+	int64_t now_ns = clock_mono_ns();
+	return now_ns / 1000000 + poll_backoff_ms(x->failures, poll_period(x), at_least_ms, now_ns);
 }
 
 /* --- telling --- */

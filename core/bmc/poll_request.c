@@ -26,6 +26,7 @@ static struct httpc_request request_to(const struct poll *x, const char *uri, ch
 		.allow_plaintext = b->allow_plaintext,
 		.ca_file = b->ca_file[0] ? b->ca_file : NULL,
 		.fingerprint_sha256 = b->fingerprint_sha256,
+		.ciphers = b->ciphers[0] ? b->ciphers : NULL,
 		.connect_ms = CONNECT_MS,
 		.total_ms = TOTAL_MS,
 		.max_bytes = ANSWER_MAX,

@@ -6,6 +6,7 @@
 
 #include "base/parse.h"
 #include "core/bmc/adaptor.h"
+#include "core/httpc.h"
 
 enum rc settings_check_name(const char *name, struct err *err) {
 	size_t len = strlen(name);
@@ -80,8 +81,18 @@ static enum rc check_ca(const struct bmc_settings *b, struct err *err) {
 	return RC_OK;
 }
 
+static enum rc check_ciphers(const struct bmc_settings *b, struct err *err) {
+	if (b->ciphers[0] && !httpc_knows_ciphers(b->ciphers))
+		return err_field(err, RC_INVALID, "/bmc/tls/ciphers",
+			"must be a list of ciphers as OpenSSL writes it");
+	return RC_OK;
+}
+
 static enum rc normalise_tls(struct bmc_settings *b, struct err *err) {
 	enum bmc_tls tls = b->tls;
+	enum rc rc = check_ciphers(b, err);
+	if (rc)
+		return rc;
 	if (tls == BMC_TLS_PIN)
 		return normalise_pin(b, err);
 	if (b->fingerprint_sha256[0])
@@ -115,5 +126,6 @@ bool settings_are_same(const struct bmc_settings *a, const struct bmc_settings *
 		strcmp(a->username, b->username) == 0 && strcmp(a->vendor, b->vendor) == 0 &&
 		a->tls == b->tls && a->allow_plaintext == b->allow_plaintext &&
 		strcmp(a->ca_file, b->ca_file) == 0 &&
-		strcmp(a->fingerprint_sha256, b->fingerprint_sha256) == 0;
+		strcmp(a->fingerprint_sha256, b->fingerprint_sha256) == 0 &&
+		strcmp(a->ciphers, b->ciphers) == 0;
 }

@@ -27,6 +27,7 @@ struct httpc_request {
 	bool allow_plaintext;           /* http:// allowed */
 	const char *ca_file;            /* NULL: the system's */
 	const char *fingerprint_sha256; /* BMC_TLS_PIN: of the certificate (DER), hex */
+	const char *ciphers;            /* for TLS 1.2, as OpenSSL lists them; NULL its own */
 	int64_t connect_ms, total_ms;   /* each over 0, else RC_INVALID */
 	size_t max_bytes;               /* of the answer's body, over 0; more is RC_TOO_LARGE */
 };
@@ -59,6 +60,8 @@ void httpc_free(struct httpc *h);
  * blocks. */
 enum rc must_check httpc_send(struct httpc *h, const char *key, const struct httpc_request *r,
 	httpc_fn *fn, void *arg, struct err *err);
+/* Is there a cipher in the list that OpenSSL knows? Any thread. */
+bool httpc_knows_ciphers(const char *list);
 /* Drops the peer's handle when it is idle (settings changed, peer deleted). Any thread. */
 void httpc_forget(struct httpc *h, const char *key);
 

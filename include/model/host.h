@@ -24,6 +24,7 @@ struct bmc_settings {
 	bool allow_plaintext;
 	char ca_file[256];
 	char fingerprint_sha256[65]; /* lower-case hex */
+	char ciphers[128];           /* an OpenSSL list for TLS 1.2; "" the library's own */
 };
 
 enum baseline_kind { BASELINE_IDLE_WITH_DRIVES, BASELINE_NO_DRIVES, BASELINE_KIND_COUNT_ };

@@ -148,6 +148,8 @@ BAD = [
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "/nothing"}}}, "/bmc/tls/ca_file"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "relative.pem"}}}, "/bmc/tls/ca_file"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"insecure": True}}}, "/bmc/tls/insecure"),
+    ({"bmc": {"url": "https://10.0.0.1", "tls": {"ciphers": "ROT13"}}}, "/bmc/tls/ciphers"),
+    ({"bmc": {"url": "https://10.0.0.1", "tls": {"ciphers": "A" * 128}}}, "/bmc/tls/ciphers"),
 ]
 
 
@@ -226,7 +228,8 @@ def test_settings_are_the_administrators(service, bmc):
 
 def test_a_pinned_certificate(service, bmc, hosts):
     host = hosts(bmc=settings(bmc))
-    assert host["bmc"]["tls"] == {"verify": "pin", "ca_file": None, "fingerprint_sha256": bmc.fingerprint_sha256}
+    assert host["bmc"]["tls"] == {
+        "verify": "pin", "ca_file": None, "fingerprint_sha256": bmc.fingerprint_sha256, "ciphers": None}
     reads(service, host, 402)
 
 
@@ -256,6 +259,27 @@ def test_a_certificate_of_another_name(service, hosts):
         host = hosts(bmc=settings(bmc, tls={"verify": "ca", "ca_file": bmc.ca_file}))
         fails(service, host, "bmc_tls")
         assert bmc.requests == []
+
+
+def test_ciphers_that_an_old_bmc_wants(start):
+    """Each BMC has its own list, also after a restart."""
+    service = start("--meter", "100ms")
+    old, default = "AES256-SHA", FakeBmc(watts=402, password=SECRET, tls12=True)
+    with default, FakeBmc(watts=402, password=SECRET, tls12=True) as bmc:
+        tls = {"verify": "pin", "fingerprint_sha256": bmc.fingerprint_sha256, "ciphers": f"{old}:@SECLEVEL=0"}
+        host = service.post("/api/v1/hosts", {"name": "old", "bmc": settings(bmc, tls=tls)}).json()
+        assert host["bmc"]["tls"]["ciphers"] == tls["ciphers"]
+        other = service.post("/api/v1/hosts", {"name": "new", "bmc": settings(default)}).json()
+        reads(service, host, 402)
+        reads(service, other, 402)
+        service.stop()
+        service.start()
+        bmc.watts = 403
+        reads(service, host, 403)
+        assert bmc.ciphers == {old} and old not in default.ciphers
+        no_tls = {**tls, "ciphers": "PSK-AES256-CBC-SHA"}
+        service.patch(host["href"], {"bmc": settings(bmc, tls=no_tls)})
+        fails(service, host, "bmc_unreachable")
 
 
 def test_no_verification_when_asked_for(service, bmc, hosts):

@@ -107,11 +107,11 @@ class FakeBmc:
 
     def __init__(self, watts=402, mode="ok", shape="environment", username="root", password="calvin",
                  plain=False, name="127.0.0.1", power_state="On", limit_w=None, vendor=None,
-                 sessions="ok", limits="ok", limit_range=None):
+                 sessions="ok", limits="ok", limit_range=None, tls12=False):
         self.watts, self.mode, self.shape = watts, mode, shape
         self.username, self.password = username, password
         self.power_state, self.limit_w, self.limit_range = power_state, limit_w, limit_range
-        self.limit_mode = "Disabled" if limit_w is None else "Automatic"
+        self.limit_mode = None  # ControlMode, once it was set
         self.limits = fakebmc_limits.Limits(self, limits)
         self.service = load_service(vendor) if vendor else None
         self.sessions = Sessions(sessions)
@@ -123,7 +123,10 @@ class FakeBmc:
         self.directory = tempfile.TemporaryDirectory(prefix="fakebmc-")
         self.ca_file = self.directory.name + "/ca.pem"
         self.fingerprint_sha256 = ""
+        self.ciphers = set()  # that clients agreed on
         self.context = None if plain else self._certify(name)
+        if tls12:
+            self.context.maximum_version = ssl.TLSVersion.TLSv1_2
         self.alive = True
         self._listen(0)
         self.port = self.server.server_address[1]
@@ -235,7 +238,8 @@ class FakeBmc:
 
     def _limit(self):
         low, high = self.limit_range or (None, None)
-        return {"ControlMode": self.limit_mode, "SetPoint": self.limit_w, "AllowableMin": low, "AllowableMax": high}
+        mode = self.limit_mode or ("Disabled" if self.limit_w is None else "Automatic")
+        return {"ControlMode": mode, "SetPoint": self.limit_w, "AllowableMin": low, "AllowableMax": high}
 
     def refuses(self, body):
         """Of a change, what is no number where there must be one."""
@@ -282,6 +286,8 @@ class FakeBmc:
                     return
                 with bmc.lock:
                     bmc.requests.append(self.path)
+                    if bmc.context:
+                        bmc.ciphers.add(self.connection.cipher()[0])
                     bmc.at_once += 1
                     bmc.most_at_once = max(bmc.most_at_once, bmc.at_once)
                 try:
@@ -451,6 +457,7 @@ def main():
     parser.add_argument("--username", default="root")
     parser.add_argument("--password", default="calvin")
     parser.add_argument("--plain", action="store_true", help="http instead of https")
+    parser.add_argument("--tls12", action="store_true", help="no TLS 1.3")
     parser.add_argument("--vendor", help="serves the file of that name of tests/data/bmc/services")
     parser.add_argument("--limits", choices=fakebmc_limits.MODES, default="ok")
     parser.add_argument("--limit-w", type=float)

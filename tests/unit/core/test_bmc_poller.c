@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "base/thread.h"
-#include "core/bmc/poller.h"
+#include "core/bmc/poll.h"
 #include "tests/support/fakebmc.h"
 #include "tests/support/temp_db.h"
 
@@ -281,6 +281,32 @@ static void a_missing_licence_says_so(void **state) {
 	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 1);
 }
 
+static void failures_are_spread_and_bounded(void **state unused_arg) {
+	static const struct {
+		unsigned failures;
+		int64_t at_least_ms, from_ms, to_ms;
+	} cases[] = {
+		{1, 0, 10000, 12500},
+		{2, 0, 20000, 25000},
+		{4, 0, 80000, 100000},
+		{6, 0, 300000, 375000},
+		{100000, 0, 300000, 375000},
+		{1, 60000, 60000, 75000},
+		{1, 3600000, 300000, 375000},
+	};
+	for (size_t i = 0; i < array_len(cases); i++) {
+		bool early = false, late = false;
+		for (int64_t noise = 0; noise < 1000003; noise += 997) {
+			int64_t ms = poll_backoff_ms(
+				cases[i].failures, 10000, cases[i].at_least_ms, noise);
+			assert_in_range(ms, cases[i].from_ms, cases[i].to_ms);
+			early |= ms - cases[i].from_ms < cases[i].from_ms / 16;
+			late |= cases[i].to_ms - ms < cases[i].from_ms / 16;
+		}
+		assert_true(early && late);
+	}
+}
+
 /* --- redirects --- */
 
 static void redirects_stay_on_the_bmc(void **state) {
@@ -454,6 +480,7 @@ int main(void) {
 		TEST(a_page_to_log_in_is_taken_for_a_dead_session),
 		TEST(a_wrong_password_is_tried_once),
 		TEST(a_missing_licence_says_so),
+		cmocka_unit_test(failures_are_spread_and_bounded),
 		TEST(redirects_stay_on_the_bmc),
 		TEST(vendors_are_polled),
 		TEST(joules_become_watts),
