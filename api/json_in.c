@@ -170,23 +170,35 @@ static enum rc take_member(const char *name, const json_t *v, const char *base,
 	return store(v, pointer, f, out + f->offset, err);
 }
 
+/* The first fault becomes *all, which may be NULL; later ones are added to it. */
+static void note_fault(enum rc *rc, struct err *all, const struct err *fault) {
+	if (all && *rc == RC_OK)
+		*all = *fault;
+	else if (all)
+		err_more(all, fault->field, fault->msg);
+	if (*rc == RC_OK)
+		*rc = fault->rc;
+}
+
 enum rc json_in_fields(const json_t *object, const char *base, const struct json_in_field *fields,
 	size_t n, void *out, struct err *err) {
+	enum rc rc = RC_OK;
+	struct err fault;
 	const char *name;
 	json_t *v;
 	json_object_foreach((json_t *)object, name, v) {
-		enum rc rc = take_member(name, v, base, fields, n, out, err);
-		if (rc != RC_OK)
-			return rc;
+		if (take_member(name, v, base, fields, n, out, &fault) != RC_OK)
+			note_fault(&rc, err, &fault);
 	}
 	for (size_t i = 0; i < n; i++) {
 		if (!fields[i].required || json_object_get(object, fields[i].name))
 			continue;
 		char pointer[POINTER_SIZE];
 		pointer_join(pointer, base, fields[i].name);
-		return err_field(err, RC_INVALID, pointer, "is required");
+		err_field(&fault, RC_INVALID, pointer, "is required");
+		note_fault(&rc, err, &fault);
 	}
-	return RC_OK;
+	return rc;
 }
 
 enum rc json_in_labels(

@@ -45,8 +45,8 @@ enum rc must_check json_in_text(const char *text, size_t len, json_t **out, stru
 /* The same of the request's body. */
 enum rc must_check json_in_body(const struct http_request *q, json_t **out, struct err *err);
 
-/* Fills the struct at out; base is the pointer of object ("" for the body). Members that are
- * absent leave their place as it was. */
+/* Fills the struct at out, and err with all members at fault, as far as they fit; base is the
+ * pointer of object ("" for the body). Members that are absent leave their place as it was. */
 enum rc must_check json_in_fields(const json_t *object, const char *base,
 	const struct json_in_field *fields, size_t n, void *out, struct err *err);
 

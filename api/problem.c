@@ -35,15 +35,20 @@ static const char *status_title(int status) {
 }
 
 /* Query parameters have no pointer: RFC 9457 leaves extensions to us. */
-static void render_fault(struct jsonw *w, const struct err *err) {
-	jsonw_array(w, "errors");
+static void render_fault(struct jsonw *w, const char *field, const char *msg) {
 	jsonw_object(w, NULL);
-	if (err->field[0] == '/')
-		jsonw_str(w, "pointer", err->field);
-	else
-		jsonw_str(w, "parameter", err->field);
-	jsonw_str(w, "detail", err->msg);
+	jsonw_str(w, field[0] == '/' ? "pointer" : "parameter", field);
+	jsonw_str(w, "detail", msg);
 	jsonw_object_end(w);
+}
+
+static void render_faults(struct jsonw *w, const struct err *err) {
+	const char *field, *msg;
+	size_t at = 0;
+	jsonw_array(w, "errors");
+	render_fault(w, err->field, err->msg);
+	while (err_next(err, &at, &field, &msg))
+		render_fault(w, field, msg);
 	jsonw_array_end(w);
 }
 
@@ -63,7 +68,7 @@ void api_problem(
 	else
 		jsonw_str(&w, "detail", err->msg);
 	if (err->field[0])
-		render_fault(&w, err);
+		render_faults(&w, err);
 	if (err->nvme_status)
 		jsonw_strf(&w, "nvme_status", "0x%04x", err->nvme_status);
 	const struct actor *a = q ? http_actor(q) : NULL;

@@ -43,6 +43,7 @@ static printf_like(4, 0) enum rc
 		return rc;
 	err->rc = rc;
 	err->nvme_status = 0;
+	err->more_len = 0;
 	snprintf(err->field, sizeof(err->field), "%s", field);
 	vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
 	return rc;
@@ -87,4 +88,22 @@ enum rc err_errno(struct err *err, int errnum, const char *what) {
 	/* The GNU form, which may leave text alone and return its own. */
 	return err_set(
 		err, rc_from_errno(errnum), "%s: %s", what, strerror_r(errnum, text, sizeof(text)));
+}
+
+void err_more(struct err *err, const char *field, const char *msg) {
+	const size_t field_size = strlen(field) + 1, msg_size = strlen(msg) + 1;
+	if (err->more_len + field_size + msg_size > sizeof(err->more))
+		return;
+	memcpy(err->more + err->more_len, field, field_size);
+	memcpy(err->more + err->more_len + field_size, msg, msg_size);
+	err->more_len = (uint16_t)(err->more_len + field_size + msg_size);
+}
+
+bool err_next(const struct err *err, size_t *at, const char **field, const char **msg) {
+	if (*at >= err->more_len)
+		return false;
+	*field = err->more + *at;
+	*msg = *field + strlen(*field) + 1;
+	*at += strlen(*field) + strlen(*msg) + 2;
+	return true;
 }

@@ -5,6 +5,8 @@
 #ifndef DRIVEWATT_BASE_RC_H
 #define DRIVEWATT_BASE_RC_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -42,6 +44,8 @@ struct err {
 	char field[96];       /* RFC 6901 pointer into the input ("/state"), or a query parameter's
 				 name; empty when no field is at fault */
 	char msg[256];        /* one sentence for a person, no trailing full stop */
+	uint16_t more_len;    /* of more: further fields at fault, each with its sentence */
+	char more[510];
 };
 
 /* "invalid", "not_found" …: stable words for logs and JSON. Any thread. */
@@ -57,5 +61,11 @@ enum rc err_field(struct err *err, enum rc rc, const char *field, const char *fm
 /* As err_set from errno, "what: strerror". ENOSPC → RC_NO_SPACE, ENOMEM → RC_NOMEM,
  * ENOENT/ENODEV → RC_NOT_FOUND, EACCES/EPERM → RC_FORBIDDEN, else RC_IO. */
 enum rc err_errno(struct err *err, int errnum, const char *what);
+
+/* Notes one more field of the same input that is at fault; what does not fit is left out. err is
+ * filled already. */
+void err_more(struct err *err, const char *field, const char *msg);
+/* Goes through those: *at begins with 0. False at the end. */
+bool err_next(const struct err *err, size_t *at, const char **field, const char **msg);
 
 #endif

@@ -238,6 +238,18 @@ def test_wrong_values_name_the_field(service, body, pointer):
     assert json.loads(r.body)["errors"][0]["pointer"] == pointer
 
 
+def test_all_wrong_values_are_named_at_once(service):
+    body = {"pattern": 1, "jobs": -1, "colour": "red", "direct": "yes"}
+    errors = problem(service.put(WORKLOAD, body), 400)["errors"]
+    assert [e["pointer"] for e in errors] == ["/pattern", "/jobs", "/colour", "/direct"]
+    assert all(e["detail"] for e in errors)
+    errors = problem(service.post("/api/v1/accounts", {"nam": "x"}), 400)["errors"]
+    assert [e["pointer"] for e in errors] == ["/nam", "/name", "/password", "/role"]
+    many = {f"unknown-{n}": n for n in range(200)}
+    errors = problem(service.put(WORKLOAD, many), 400)["errors"]
+    assert 5 < len(errors) < 100 and errors[0]["pointer"] == "/unknown-0"
+
+
 def test_too_large_bodies_are_413(service, connection):
     body = b'{"pattern": "read"' + b" " * 8192 + b"}"
     assert put(service, body).status == 413

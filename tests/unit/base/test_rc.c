@@ -69,8 +69,37 @@ static void errno_is_mapped(void **state) {
 	}
 }
 
+static void further_faults_are_kept_while_they_fit(void **state) {
+	(void)state;
+	struct err err;
+	const char *field, *msg;
+	size_t at = 0;
+	err_field(&err, RC_INVALID, "/a", "first");
+	assert_false(err_next(&err, &at, &field, &msg));
+	err_more(&err, "/b", "second");
+	err_more(&err, "/c", "");
+	assert_true(err_next(&err, &at, &field, &msg));
+	assert_string_equal(field, "/b");
+	assert_string_equal(msg, "second");
+	assert_true(err_next(&err, &at, &field, &msg));
+	assert_string_equal(field, "/c");
+	assert_string_equal(msg, "");
+	assert_false(err_next(&err, &at, &field, &msg));
+	for (int i = 0; i < 200; i++)
+		err_more(&err, "/d", "another of many");
+	unsigned n = 0;
+	for (at = 0; err_next(&err, &at, &field, &msg);)
+		n++;
+	assert_in_range(n, 10, 40);
+	assert_string_equal(err.msg, "first");
+	err_set(&err, RC_IO, "anew");
+	at = 0;
+	assert_false(err_next(&err, &at, &field, &msg));
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(further_faults_are_kept_while_they_fit),
 		cmocka_unit_test(every_rc_has_its_own_name),
 		cmocka_unit_test(err_set_fills_and_clears),
 		cmocka_unit_test(err_may_be_null),
