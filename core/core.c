@@ -24,6 +24,7 @@
 #include "core/privc.h"
 #include "core/retention.h"
 #include "core/sim.h"
+#include "core/tasks.h"
 #include "db/events.h"
 
 /* The limits of what all parts share. */
@@ -41,6 +42,8 @@
 #define BACKOFF_MAX_MS 300000
 #define PRUNE_MS 3600000
 #define CHECKPOINT_MS 60000
+#define TASK_TICK_MS 1000
+#define TASK_PATIENCE_MS 30000
 
 /* --- stores and identity --- */
 
@@ -150,12 +153,19 @@ static enum rc make_drives(struct core *core, struct err *err) {
 		.reconcile_ms = c->reconcile_ms,
 		.backoff_max_ms = BACKOFF_MAX_MS,
 	};
+	const struct tasks_config tasks = {
+		.tick_ms = TASK_TICK_MS,
+		.patience_ms = TASK_PATIENCE_MS,
+	};
+	core->tasks = tasks_new(&tasks, core->control, core->events, core->timers, core->jobs, err);
+	if (!core->tasks)
+		return err->rc;
 	core->drives = drives_new(
 		&drives, core->control, core->events, core->energy, core->timers, core->jobs, err);
 	if (core->drives)
 		core->power = power_new(&power, core->control, core->events, core->drives,
 			core->timers, core->jobs, err);
-	return core->power ? RC_OK : err->rc;
+	return core->power ? power_use_tasks(core->power, core->tasks, err) : err->rc;
 }
 
 /* The daemon goes on without it, degraded and saying so. In the helper's reader thread. */
@@ -264,6 +274,7 @@ static enum rc start_retention(struct core *core, struct err *err) {
 		.audit_days = c->audit_days,
 		.run_days = c->run_days,
 		.sample_days = c->sample_days,
+		.task_days = c->task_days,
 	};
 	core->retention = retention_new(
 		&config, core->control, core->samples, core->energy, core->timers, core->jobs, err);
@@ -281,6 +292,8 @@ enum rc core_start(struct core *core, struct err *err) {
 	if (!rc)
 		rc = hosts_start(core->hosts, err);
 	if (!rc)
+		rc = tasks_start(core->tasks, err);
+	if (!rc)
 		rc = start_retention(core, err);
 	if (!rc)
 		events_record(core->events, EVENT_SERVICE, &actor_system, "/system",
@@ -292,6 +305,8 @@ enum rc core_start(struct core *core, struct err *err) {
 
 /* No more commands; then those who answer them; then what the answers set off. */
 static void stop_drives(struct core *core) {
+	if (core->tasks)
+		tasks_stop(core->tasks);
 	if (core->drives)
 		drives_stop(core->drives);
 	privc_free(core->privc);
@@ -299,6 +314,7 @@ static void stop_drives(struct core *core) {
 	if (core->drives)
 		drives_drain(core->drives);
 	power_free(core->power);
+	tasks_free(core->tasks);
 	drives_free(core->drives);
 }
 

@@ -9,6 +9,7 @@
 #include "db/drives.h"
 #include "db/events.h"
 #include "db/runs.h"
+#include "db/tasks.h"
 
 #define BATCH 500
 #define FIRST_PRUNE_MS 60000
@@ -71,6 +72,7 @@ static void prune(struct retention *r) {
 	prune_table(r, "events", db_event_prune, c->event_days);
 	prune_table(r, "audit", db_audit_prune, c->audit_days);
 	prune_table(r, "runs", db_run_prune, c->run_days);
+	prune_table(r, "tasks", db_task_prune, c->task_days);
 	prune_table(r, "idempotency keys", db_idempotency_prune, ONCE_KEPT_DAYS);
 	prune_table(r, "tokens", db_token_prune, RETENTION_TOKEN_DAYS);
 	prune_table(r, "drives", db_drive_prune, RETENTION_DRIVE_DAYS);

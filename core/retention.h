@@ -3,6 +3,7 @@
  * others write, and checkpoints the stores. Kept are:
  *
  *	events, audit       event_days, audit_days
+ *	tasks               task_days after they ended, with their targets
  *	runs                run_days after they ended; their documents with them
  *	samples             sample_days; a series a day longer than its last sample
  *	idempotency keys    1 day
@@ -32,7 +33,7 @@ struct retention;
 
 struct retention_config {
 	int64_t prune_ms, checkpoint_ms; /* periods, over 0; the first pruning after at most 60 s */
-	int64_t event_days, audit_days, run_days, sample_days; /* 0: kept for ever */
+	int64_t event_days, audit_days, run_days, sample_days, task_days; /* 0: kept for ever */
 };
 
 /* Begins at once, in jobs. energy NULL: no samples are pruned. All but config is borrowed. */

@@ -93,6 +93,24 @@ static const char *const migrations[] = {
 
 	/* ciphers of a BMC */
 	"ALTER TABLE host ADD COLUMN ciphers TEXT NOT NULL DEFAULT '';",
+
+	/* tasks */
+	"CREATE TABLE task (id TEXT PRIMARY KEY, kind TEXT NOT NULL, state TEXT NOT NULL,"
+	"cancelling INTEGER NOT NULL, account_id TEXT NOT NULL, actor TEXT NOT NULL,"
+	"role TEXT NOT NULL, address TEXT NOT NULL, request_id TEXT NOT NULL,"
+	"created_ms INTEGER NOT NULL, started_ms INTEGER, ended_ms INTEGER) STRICT;"
+	"CREATE INDEX task_state ON task (state, id);"
+	"CREATE INDEX task_ended ON task (ended_ms);"
+
+	"CREATE TABLE task_target (task_id TEXT NOT NULL REFERENCES task (id) ON DELETE CASCADE,"
+	"position INTEGER NOT NULL, object TEXT NOT NULL, state TEXT NOT NULL,"
+	"outcome TEXT NOT NULL, nvme_status INTEGER NOT NULL, reason TEXT NOT NULL,"
+	"result TEXT NOT NULL, started_ms INTEGER, ended_ms INTEGER,"
+	"PRIMARY KEY (task_id, position)) STRICT;"
+
+	"CREATE TABLE power_change (task_id TEXT PRIMARY KEY REFERENCES task (id)"
+	" ON DELETE CASCADE, clear INTEGER NOT NULL, state INTEGER NOT NULL,"
+	"allow_non_operational INTEGER NOT NULL, limit_mw INTEGER) STRICT;",
 };
 
 const struct schema schema_control = {

@@ -63,6 +63,7 @@ const struct config_key config_keys[] = {
 	{"keep-events", KEY_INT, AT(event_days), 1, 36500, "90", "DAYS", "retention of events"},
 	{"keep-audit", KEY_INT, AT(audit_days), 1, 36500, "365", "DAYS", "retention of the audit trail"},
 	{"keep-benchmarks", KEY_INT, AT(run_days), 1, 36500, "3650", "DAYS", "retention of benchmark results"},
+	{"keep-tasks", KEY_INT, AT(task_days), 1, 36500, "90", "DAYS", "retention of tasks, once they are over"},
 	{"keep-samples", KEY_INT, AT(sample_days), 1, 36500, "90", "DAYS", "retention of samples"},
 };
 /* clang-format on */

@@ -147,6 +147,7 @@ static enum rc make_core(struct process *p, struct err *err) {
 		.audit_days = c->audit_days,
 		.run_days = c->run_days,
 		.sample_days = c->sample_days,
+		.task_days = c->task_days,
 	};
 	p->helper_sock = -1; /* taken over */
 	p->core = core_new(&config, err);

@@ -28,11 +28,12 @@ CORE = {
     "httpc": [],
     "once": [],
     "privc": [],
+    "tasks": ["events", "once", "httpc"],
     "accounts": ["events", "once"],
     "energy": ["events"],
     "bmc": ["events", "httpc", "once", "energy"],
     "drive": ["events", "privc", "energy"],
-    "power": ["events", "energy", "drive"],
+    "power": ["events", "tasks", "energy", "drive"],
     "sim": ["energy", "bmc", "drive"],
     "bench": ["events", "once", "privc", "energy", "bmc", "drive", "power", "sim"],
 }

@@ -29,6 +29,14 @@ const struct http_route api_v1_routes[] = {
 	{SEND("DELETE", "/drives/{id}/power/desired", drive_desired_delete, 0), OPERATORS},
 	{GET("/drives/{id}/energy", drive_energy_get), READERS, MAX(KIB(4096)), .types = CSV},
 
+	{GET("/power-changes", power_changes_list), READERS, MAX(KIB(1024))},
+	{SEND("POST", "/power-changes", power_change_create, KIB(64)), OPERATORS, MAX(KIB(1024)), ONCE},
+	{GET("/power-changes/{id}", power_change_show), READERS, MAX(KIB(1024))},
+	{GET("/tasks", tasks_list_get), READERS, MAX(KIB(1024))},
+	{GET("/tasks/{id}", task_get), READERS},
+	{SEND("POST", "/tasks/{id}/cancel", task_cancel, KIB(1)), OPERATORS},
+	{GET("/tasks/{id}/targets", task_targets_get), READERS, MAX(KIB(1024))},
+
 	{GET("/policies", policies_list), READERS},
 	{GET("/policies/{name}", policy_get), READERS},
 	{SEND("PUT", "/policies/{name}", policy_put, KIB(8)), OPERATORS},

@@ -10,6 +10,7 @@
 #include "model/host.h"
 #include "model/policy.h"
 #include "model/run.h"
+#include "model/task.h"
 
 /* A page of a list: `{"items": [ …`, then page_end. Parameters: limit and cursor. What a client
  * gets as cursor is the place of the last item and a check, so that one of another list, or made
@@ -91,6 +92,14 @@ void selector_render(struct jsonw *w, const char *key, const struct drive_select
 enum rc must_check selector_decode(const struct core *core, const json_t *object, const char *base,
 	struct drive_selector *out, struct err *err);
 
+/* Shared by tasks.c and whatever is a task: members of an object that is begun and ended outside.
+ */
+void task_render(struct jsonw *w, const struct task *t);
+void target_render(struct jsonw *w, const struct task_target *t);
+void task_set_etag(struct http_response *r, const struct task *t);
+/* The parameter state; -1 absent. */
+enum rc must_check task_read_state(const struct http_request *q, int *state, struct err *err);
+
 /* Handlers, one file a noun; names are the operations of openapi.yaml. */
 #define V1_HANDLER(name) \
 	enum http_next name(struct http_request *q, struct http_response *r, void *ctx)
@@ -106,6 +115,14 @@ V1_HANDLER(drive_power_get);
 V1_HANDLER(drive_desired_get);
 V1_HANDLER(drive_desired_put);
 V1_HANDLER(drive_desired_delete);
+
+V1_HANDLER(power_changes_list);
+V1_HANDLER(power_change_create);
+V1_HANDLER(power_change_show);
+V1_HANDLER(tasks_list_get);
+V1_HANDLER(task_get);
+V1_HANDLER(task_cancel);
+V1_HANDLER(task_targets_get);
 
 V1_HANDLER(policies_list);
 V1_HANDLER(policy_get);

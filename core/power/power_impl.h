@@ -70,6 +70,7 @@ struct power {
 	struct drives *drives;
 	struct timers *timers;
 	struct pool *jobs;
+	struct tasks *tasks; /* NULL: no changes of many */
 	timer_id tick;
 	pthread_mutex_t write_lock;
 	pthread_mutex_t lock;

@@ -38,6 +38,7 @@
 		"Drive commands without an answer in time") \
 	X(DRIVE_DRIFT, "drivewatt_drive_drift_total", "counter", \
 		"Times a drive was found out of its effective power state") \
+	X(TASKS_OPEN, "drivewatt_tasks_open", "gauge", "Tasks that are not over, of at most 64") \
 	X(POLICIES, "drivewatt_policies", "gauge", "Policies, of at most 256") \
 	X(PRIV_RESTARTS, "drivewatt_helper_lost_total", "counter", \
 		"Times the privileged helper was lost") \

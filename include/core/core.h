@@ -27,6 +27,7 @@ struct power;
 struct privc;
 struct retention;
 struct sim;
+struct tasks;
 struct timers;
 
 #define CORE_SIM_DIR "sim" /* below data_dir: the sockets of simulated drives */
@@ -50,7 +51,7 @@ struct core_config {
 	unsigned max_queued_runs;
 	unsigned login_failures; /* wrong passwords of one address before it must wait; 0: never */
 	int64_t settle_ms;       /* between a state change and the load, 0 … */
-	int64_t event_days, audit_days, run_days, sample_days; /* 0: kept for ever */
+	int64_t event_days, audit_days, run_days, sample_days, task_days; /* 0: kept for ever */
 };
 
 struct core {
@@ -68,6 +69,7 @@ struct core {
 	struct hosts *hosts;
 	struct privc *privc; /* NULL without a helper */
 	struct sim *sim;     /* NULL unless asked for */
+	struct tasks *tasks;
 	struct drives *drives;
 	struct power *power;
 	struct bench *bench;

@@ -10,6 +10,8 @@
 #define DRIVEWATT_CORE_POWER_H
 
 #include "core/drive.h"
+#include "core/tasks.h"
+#include "db/tasks.h"
 
 #define POWER_MAX_CLAIMS 16 /* a drive */
 #define POWER_MAX_POLICIES 256
@@ -90,6 +92,20 @@ void power_policy_each(struct power *p, const char *after,
 	bool (*visit)(void *arg, const struct policy_view *v), void *arg);
 /* Changes with anything that a view of a policy shows; never comes again. */
 uint64_t power_policies_version(struct power *p);
+
+/* Lets changes of many drives be tasks of kind "power.change": before tasks_start. tasks is
+ * borrowed until power_free. */
+#define POWER_TASK_KIND "power.change"
+enum rc must_check power_use_tasks(struct power *p, struct tasks *tasks, struct err *err);
+/* The same change of desired for many drives, as a task whose targets are "/drives/<id>", with a
+ * result {"observed_state", "in_sync", "recorded"} each. Ids must differ. What does not suit a
+ * drive is that target's outcome. RC_FORBIDDEN, RC_FULL, or what the store says. */
+enum rc must_check power_change_submit(struct power *p, const struct actor *who,
+	const struct power_change *change, const char (*drive_ids)[DRIVE_ID_SIZE], unsigned count,
+	struct task *out, struct err *err);
+/* What such a task wants. RC_NOT_FOUND. */
+enum rc must_check power_change_get(
+	struct power *p, const char *task_id, struct power_change *out, struct err *err);
 
 /* A run's lease: stored, expiring, above desired. fn when the drive has been set and read back. */
 enum rc must_check power_lease(struct power *p, const char *drive_id, const char *run_id, int state,

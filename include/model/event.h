@@ -15,6 +15,7 @@
 	X(POWER_DRIFT, "power.drift", "warning") \
 	X(POWER_REFUSED, "power.refused", "warning") \
 	X(POLICY_CHANGED, "policy.changed", "info") \
+	X(TASK_STATE, "task.state_changed", "info") \
 	X(RUN_STATE, "benchmark.state_changed", "info") \
 	X(HOST_CHANGED, "host.changed", "info") \
 	X(HOST_LIMIT, "host.limit_changed", "info") \

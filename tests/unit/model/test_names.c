@@ -12,6 +12,7 @@
 #include "model/host.h"
 #include "model/run.h"
 #include "model/sample.h"
+#include "model/task.h"
 
 /* One table's ends: its names as the wire has them, and what is past them. */
 #define CHECK_NAMES(fn, type, ...) \
@@ -32,6 +33,10 @@ static void names_are_those_of_the_wire(void **state) {
 	CHECK_NAMES(drive_kind_name, enum drive_kind, "nvme", "simulated", "block", "file");
 	CHECK_NAMES(drive_state_name, enum drive_state, "live", "resetting", "unresponsive",
 		"failed", "gone", "arriving");
+	CHECK_NAMES(task_state_name, enum task_state, "queued", "running", "completed", "failed",
+		"cancelled", "interrupted");
+	CHECK_NAMES(target_state_name, enum target_state, "waiting", "running", "completed",
+		"failed", "cancelled");
 	CHECK_NAMES(bmc_tls_name, enum bmc_tls, "ca", "pin", "none");
 	CHECK_NAMES(baseline_kind_name, enum baseline_kind, "idle_with_drives", "no_drives");
 	CHECK_NAMES(
