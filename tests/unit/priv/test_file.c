@@ -262,12 +262,14 @@ struct race {
 	char names[3][256];
 };
 
-/* Something else stands there every other moment. */
+/* Something else stands there every other moment, and not when it is over. */
 static void *swap_about(void *arg) {
 	struct race *r = arg;
 
-	while (!atomic_load(&r->over))
+	while (!atomic_load(&r->over)) {
 		renameat2(AT_FDCWD, r->names[0], AT_FDCWD, r->names[1], RENAME_EXCHANGE);
+		renameat2(AT_FDCWD, r->names[0], AT_FDCWD, r->names[1], RENAME_EXCHANGE);
+	}
 	return NULL;
 }
 
