@@ -111,7 +111,7 @@ static void look_at_namespace(const struct drives *d, const struct priv_found *f
 	memset(ns, 0, sizeof(*ns));
 	ns->nsid = from->nsid;
 	snprintf(ns->path, sizeof(ns->path), "/dev/%.*s", (int)sizeof(ns->path) - 6, from->name);
-	inuse_block(d->root, from->name, ns);
+	inuse_block(d->root, d->openers, from->name, ns);
 	if (found->subsystem_controllers > 1)
 		use_add(ns, USE_SHARED, "%u controllers reach it", found->subsystem_controllers);
 }
@@ -149,14 +149,14 @@ static enum rc look_at_target(const struct drives *d, const struct priv_found *f
 	if (found->drive.kind == DRIVE_BLOCK) {
 		snprintf(ns->path, sizeof(ns->path), "/dev/%.*s", (int)sizeof(ns->path) - 6,
 			found->address);
-		inuse_block(d->root, found->address, ns);
+		inuse_block(d->root, d->openers, found->address, ns);
 		return RC_OK;
 	}
 	rc = file_open(path, found->drive.serial, fd, err);
 	if (rc != RC_OK)
 		return rc;
 	str_copy(ns->path, sizeof(ns->path), found->address);
-	inuse_file(d->root, *fd, ns);
+	inuse_file(d->root, d->openers, *fd, ns);
 	return RC_OK;
 }
 

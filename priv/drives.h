@@ -7,11 +7,13 @@
 #define DRIVEWATT_PRIV_DRIVES_H
 
 #include "priv/helper.h"
+#include "priv/openers.h"
 #include "priv/sysfs.h"
 
 struct drives {
 	const struct priv_config *config;
 	const struct sysfs_root *root;
+	struct openers *openers; /* NULL: other processes are not looked at */
 };
 
 /* *out is the caller's to free. reason: why something could not be looked at, "" fine. */

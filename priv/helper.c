@@ -267,7 +267,10 @@ static enum rc helper_init(
 	/* The default may be below a single message. */
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	h->sock = sock;
-	h->drives = (struct drives){.config = config, .root = &sysfs_live};
+	h->drives = (struct drives){
+		.config = config, .root = &sysfs_live, .openers = openers_new(&sysfs_live)};
+	if (!h->drives.openers)
+		return err_set(err, RC_NOMEM, "no memory to look at other processes");
 	h->lanes = lanes_new(config->max_lanes, config->command_ms, err);
 	if (!h->lanes)
 		return err->rc;
@@ -301,7 +304,8 @@ int priv_helper_main(int sock, const struct priv_config *config) {
 		rc = serve(&h, buffer, &err);
 	if (rc != RC_UNAVAILABLE)
 		log_err(LOG_LEVEL_ERROR, "priv", "ends", &err);
-	lanes_free(h.lanes, LANES_WAIT_MS);
+	if (lanes_free(h.lanes, LANES_WAIT_MS))
+		openers_free(h.drives.openers);
 	runs_free(h.runs, FIO_WAIT_MS);
 	return rc == RC_UNAVAILABLE ? 0 : 1;
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/parse.h"
 #include "priv/inuse.h"
@@ -79,7 +80,9 @@ enum rc inuse_resolve(const struct sysfs_root *root, const char *path, char name
 
 struct member {
 	char name[SYSFS_NAME_SIZE];
-	unsigned dev_major, dev_minor;
+	dev_t dev;
+	char generic[SYSFS_NAME_SIZE]; /* a namespace's character device, "" none */
+	dev_t generic_dev;
 };
 
 struct family {
@@ -100,6 +103,22 @@ static const struct member *family_find(const struct family *f, const char *name
 	return NULL;
 }
 
+/* "nvme0n1" → "ng0n1", another way to the same blocks that knows no exclusive open. */
+static void find_generic(const struct family *f, const char *name, struct member *m) {
+	unsigned dev_major, dev_minor;
+	char generic[SYSFS_NAME_SIZE] = "ng", text[32];
+
+	if (strncmp(name, "nvme", 4) != 0)
+		return;
+	str_copy(generic + 2, sizeof(generic) - 2, name + 4);
+	if (!sysfs_read(
+		    text, sizeof(text), "%s/class/nvme-generic/%s/dev", f->root->sys, generic) ||
+		sscanf(text, "%u:%u", &dev_major, &dev_minor) != 2)
+		return;
+	str_copy(m->generic, sizeof(m->generic), generic);
+	m->generic_dev = makedev(dev_major, dev_minor);
+}
+
 static void family_add(struct family *f, const char *name) {
 	struct sysfs_block block;
 	struct member *m;
@@ -112,8 +131,8 @@ static void family_add(struct family *f, const char *name) {
 	}
 	m = &f->members[f->count++];
 	str_copy(m->name, sizeof(m->name), name);
-	m->dev_major = block.dev_major;
-	m->dev_minor = block.dev_minor;
+	m->dev = makedev(block.dev_major, block.dev_minor);
+	find_generic(f, name, m);
 }
 
 static size_t block_entries(const struct family *f, const char *name, const char *folder,
@@ -211,10 +230,9 @@ static const struct member *family_by_path(const struct family *f, const char *p
 	return family_find(f, name);
 }
 
-static const struct member *family_by_number(
-	const struct family *f, unsigned dev_major, unsigned dev_minor) {
+static const struct member *family_by_number(const struct family *f, dev_t dev) {
 	for (size_t i = 0; i < f->count; i++)
-		if (f->members[i].dev_major == dev_major && f->members[i].dev_minor == dev_minor)
+		if (f->members[i].dev == dev)
 			return &f->members[i];
 	return NULL;
 }
@@ -242,7 +260,7 @@ static void check_mount(void *family, char *line) {
 	source[strcspn(source, " \n")] = '\0';
 	unescape(where);
 	unescape(source);
-	m = family_by_number(f, dev_major, dev_minor);
+	m = family_by_number(f, makedev(dev_major, dev_minor));
 	if (!m)
 		m = family_by_path(f, source);
 	if (m)
@@ -280,7 +298,26 @@ static bool each_line(const struct sysfs_root *root, const char *file,
 	return whole;
 }
 
-void inuse_block(const struct sysfs_root *root, const char *name, struct drive_namespace *ns) {
+/* --- processes -------------------------------------------------------------------------------- */
+
+static const char *match_member(const void *family, const struct opened *what) {
+	const struct family *f = family;
+	const struct member *m;
+
+	if (what->type == S_IFBLK) {
+		m = family_by_number(f, what->dev);
+		return m ? m->name : NULL;
+	}
+	for (size_t i = 0; what->type == S_IFCHR && i < f->count; i++)
+		if (f->members[i].generic[0] && f->members[i].generic_dev == what->dev)
+			return f->members[i].generic;
+	return NULL;
+}
+
+/* --- all together ----------------------------------------------------------------------------- */
+
+void inuse_block(const struct sysfs_root *root, struct openers *openers, const char *name,
+	struct drive_namespace *ns) {
 	struct sysfs_block block;
 	auto_free struct family *f = calloc(1, sizeof(*f));
 
@@ -298,12 +335,15 @@ void inuse_block(const struct sysfs_root *root, const char *name, struct drive_n
 	family_collect(f, name);
 	if (!each_line(root, "self/mountinfo", check_mount, f))
 		use_add(ns, USE_UNKNOWN, "the mounts could not be read");
-	/* Not readable under hidepid; the exclusive open still finds those mounts. */
-	each_line(root, "1/mountinfo", check_mount, f);
+	/* Ours may be a mount namespace of its own, as services and containers have it. */
+	if (!each_line(root, "1/mountinfo", check_mount, f))
+		use_add(ns, USE_UNSEEN, "the mounts of the machine's init could not be read");
 	if (!each_line(root, "swaps", check_swap, f) && errno != ENOENT)
 		use_add(ns, USE_UNKNOWN, "the swap areas could not be read");
 	if (block.zoned)
 		use_add(ns, USE_ZONED, "%s has host-managed zones", name);
+	if (openers)
+		openers_add_uses(openers, match_member, f, ns);
 }
 
 /* --- files ----------------------------------------------------------------------------------- */
@@ -369,7 +409,8 @@ static void check_file_loops(const struct file_check *c) {
 			check_file_loop(c, names[i]);
 }
 
-void inuse_file(const struct sysfs_root *root, int fd, struct drive_namespace *ns) {
+void inuse_file(const struct sysfs_root *root, struct openers *openers, int fd,
+	struct drive_namespace *ns) {
 	struct file_check c = {.root = root, .ns = ns};
 
 	if (fstat(fd, &c.st) != 0) {
@@ -380,4 +421,6 @@ void inuse_file(const struct sysfs_root *root, int fd, struct drive_namespace *n
 	if (!each_line(root, "swaps", check_file_swap, &c) && errno != ENOENT)
 		use_add(ns, USE_UNSEEN, "the swap areas could not be read");
 	check_file_loops(&c);
+	if (openers)
+		openers_add_uses_of_file(openers, c.st.st_dev, c.st.st_ino, ns);
 }

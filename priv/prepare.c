@@ -157,6 +157,7 @@ static enum rc open_and_look(const struct request *r, const struct priv_found *f
 	if (rc == RC_OK)
 		rc = file ? file_open(path, found->drive.serial, &t->fd, err)
 			  : open_block(path, &t->fd, &busy, err);
+	openers_forget(r->drives->openers);
 	if (rc == RC_OK)
 		rc = drives_namespace(r->drives, found, nsid, ns, path, sizeof(path), err);
 	if (rc == RC_OK)

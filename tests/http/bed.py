@@ -47,15 +47,24 @@ class Bed:
         return subprocess.run([*self.prefix, *command], env=env, check=check, capture_output=True, text=True).stdout
 
     @contextlib.contextmanager
-    def held(self, path):
-        """Somebody has opened the device for itself alone."""
-        code = "import os, sys; os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL); print('held', flush=True); sys.stdin.read()"
-        command = [*self.prefix, sys.executable, "-c", code, path]
-        holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def _holding(self, *command):
+        holder = subprocess.Popen([*self.prefix, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert holder.stdout.readline() == "held\n"
-        yield
-        holder.stdin.close()
-        assert holder.wait(30) == 0
+        try:
+            yield holder.pid
+        finally:
+            holder.stdin.close()
+            assert holder.wait(30) == 0
+
+    def held(self, path, flags=os.O_RDONLY):
+        """Somebody has opened the device; gives the process."""
+        code = f"import os, sys; os.open({path!r}, {flags}); print('held', flush=True); sys.stdin.read()"
+        return self._holding(sys.executable, "-c", code)
+
+    def mounted_elsewhere(self, path, directory):
+        """Somebody has mounted the device in a mount namespace of his own."""
+        script = 'mount "$0" "$1" && echo held && read -r _; umount "$1"'
+        return self._holding("unshare", "--mount", "sh", "-c", script, path, directory)
 
     # -- the drives' other side --------------------------------------------------------------------
 

@@ -122,8 +122,9 @@ def test_each_process_has_no_more_rights_than_it_needs(service):
             return next(line.split()[1] for line in f if line.startswith(field))
 
     assert int(status(daemon, "CapPrm:"), 16) == 0
-    assert int(status(helper, "CapPrm:"), 16) == 1 << 21  # CAP_SYS_ADMIN: admin commands
-    assert int(status(helper, "CapBnd:"), 16) == 1 << 21
+    assert int(status(helper, "CapEff:"), 16) == 1 << 21  # CAP_SYS_ADMIN: admin commands
+    reserve = 1 << 19 | 1 << 2  # CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH: who has a drive open
+    assert int(status(helper, "CapPrm:"), 16) == int(status(helper, "CapBnd:"), 16) == 1 << 21 | reserve
     assert status(daemon, "NoNewPrivs:") == status(helper, "NoNewPrivs:") == "1"
     networks = [os.readlink(f"/proc/{pid}/ns/net") for pid in (daemon, helper)]
     assert networks[0] != networks[1]
@@ -265,9 +266,67 @@ def test_a_signature_can_be_overridden(service, bed):
     assert run["state"] == "completed", run["reason"]
 
 
-def test_a_drive_that_others_hold_is_not_touched(service, bed):
-    """Held by the kernel for somebody whom no table shows: the exclusive open finds it."""
+# -- what others do with a drive -------------------------------------------------------------------
+
+
+def consent(drive):
+    return {"confirm_destructive": [drive.serial], "max_write_bytes": 1 << 20, "override_signature": True}
+
+
+@pytest.fixture
+def third(service, bed):
+    """Free before and after."""
     drive = Drive(service, bed, 2)
-    with bed.held("/dev/nvme2n1"):
-        why = drive.refusal("seq-write-128k", confirm_destructive=[drive.serial], override_signature=True)
-        assert "exclusive open" in why
+    bed.run("wipefs", "-qa", "/dev/nvme2n1")
+    wait_until(lambda: not drive.now()["in_use"], what="the drive is free")
+    yield drive
+    wait_until(lambda: not drive.now()["in_use"], what="the drive is seen free again")
+    assert drive.run("seq-write-128k", **consent(drive))["state"] == "completed"
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_RDWR, os.O_RDONLY | os.O_EXCL])
+def test_a_drive_that_a_process_has_open_is_not_touched(third, bed, flags):
+    with bed.held("/dev/nvme2n1", flags) as pid:
+        told = f"(process {pid}) has nvme2n1 open"
+        assert told in third.refusal("seq-write-128k", **consent(third))
+        uses = lambda: [(use["kind"], use["detail"]) for use in third.now()["namespaces"][0]["used_by"]]  # noqa: E731
+        wait_until(lambda: any(kind == "process" and told in detail for kind, detail in uses()), what="it is shown")
+        assert third.now()["in_use"]
+        why = third.refusal("rand-read-4k")
+        assert told in why and "not confirmed for reads while it is in use" in why
+        run = third.run("rand-read-4k", confirm_in_use=[third.serial])
+        assert run["state"] == "completed", run["reason"]
+
+
+def test_a_drive_under_another_name_is_not_touched(third, bed):
+    """A node of the same device in another place."""
+    bed.run("cp", "-a", "/dev/nvme2n1", "/dev/shm/drivewatt-node")
+    try:
+        with bed.held("/dev/shm/drivewatt-node", os.O_RDWR) as pid:
+            assert f"(process {pid}) has nvme2n1 open" in third.refusal("seq-write-128k", **consent(third))
+    finally:
+        bed.run("rm", "/dev/shm/drivewatt-node")
+
+
+def test_a_mount_that_no_table_shows_is_found(third, bed, tmp_path):
+    """In a mount namespace of somebody else's: the exclusive open finds it."""
+    bed.run("mkfs.ext4", "-q", "/dev/nvme2n1")
+    with bed.mounted_elsewhere("/dev/nvme2n1", str(tmp_path)):
+        assert "exclusive open" in third.refusal("seq-write-128k", **consent(third))
+    bed.run("wipefs", "-qa", "/dev/nvme2n1")
+
+
+def test_without_the_right_to_look_nothing_is_written(start, bed):
+    """Who has a drive open cannot be told then; reading needs no such thing."""
+    kept = "-all,+sys_admin,+setuid,+setgid,+setpcap,+chown"
+    service = start(
+        *("--allow-destructive", "--settle", "50ms"),
+        prefix=[*bed.prefix, "setpriv", "--bounding-set", kept, "--"],
+        env=bed.environment,
+    )
+    wait_until(lambda: len(service.drives()) == COUNT, what="all drives listed")
+    drive = Drive(service, bed, 1)
+    assert "could not be looked into" in drive.refusal("seq-write-128k", **consent(drive))
+    assert drive.run("rand-read-4k")["state"] == "completed"
+    kinds = {use["kind"] for use in drive.now()["namespaces"][0]["used_by"]}
+    assert kinds == {"unseen"} and drive.now()["in_use"]

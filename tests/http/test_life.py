@@ -317,12 +317,13 @@ def test_the_network_process_has_no_rights(processes):
         assert int(status(f"{pid}/task/{task}")["CapEff"], 16) == 0
 
 
-def test_the_helper_has_no_network_and_one_right(processes):
+def test_the_helper_has_no_network_and_few_rights(processes):
     _, pid, helper = processes
     assert os.readlink(f"/proc/{helper}/ns/net") != os.readlink(f"/proc/{pid}/ns/net")
     s = status(helper)
-    cap_sys_admin = 1 << 21
-    assert int(s["CapEff"], 16) == int(s["CapBnd"], 16) == cap_sys_admin
+    cap_sys_admin, cap_sys_ptrace, cap_dac_read_search = 1 << 21, 1 << 19, 1 << 2
+    assert int(s["CapEff"], 16) == cap_sys_admin
+    assert int(s["CapPrm"], 16) == int(s["CapBnd"], 16) == cap_sys_admin | cap_sys_ptrace | cap_dac_read_search
     assert s["NoNewPrivs"] == "1"
 
 

@@ -64,7 +64,7 @@ def test_credentials_without_a_password_are_none(start, tmp_path):
 
 
 def test_few_capabilities_are_enough_at_every_start(start):
-    """Those of deploy/drivewattd.service and of the container's flags in docs/operations.md."""
+    """The container's flags in docs/operations.md; deploy/drivewattd.service has two more."""
     kept = "-all,+sys_admin,+setuid,+setgid,+setpcap,+chown"
     service = start("--simulate", "1", prefix=["setpriv", "--bounding-set", kept, "--"])
     service.stop()

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <cmocka.h>
 
 #include "priv/consent.h"
@@ -114,7 +116,7 @@ static int remove_machine(void **state) {
 
 static void look(const char *name, struct drive_namespace *ns) {
 	memset(ns, 0, sizeof(*ns));
-	inuse_block(&root, name, ns);
+	inuse_block(&root, NULL, name, ns);
 }
 
 static bool has_use(const struct drive_namespace *ns, enum use_kind kind, const char *detail) {
@@ -122,6 +124,16 @@ static bool has_use(const struct drive_namespace *ns, enum use_kind kind, const 
 		if (ns->uses[i].kind == kind && strcmp(ns->uses[i].detail, detail) == 0)
 			return true;
 	return false;
+}
+
+/* A process of the made-up machine that has a real device open. */
+static void add_process(int pid, const char *comm, const char *device) {
+	char path[64];
+
+	snprintf(path, sizeof(path), "proc/%d/comm", pid);
+	fake_tree_file(&tree, path, "%s\n", comm);
+	snprintf(path, sizeof(path), "proc/%d/fd/3", pid);
+	fake_tree_link(&tree, path, device);
 }
 
 /* --- what is found ---------------------------------------------------------------------------- */
@@ -175,6 +187,39 @@ static void finds_swap_links_and_odd_numbers(void **state) {
 	assert_true(has_use(&ns, USE_MOUNT, "nvme8n1 mounted on /only/in/init"));
 }
 
+static void look_at_processes(const char *name, struct drive_namespace *ns) {
+	struct openers *openers = openers_new(&root);
+
+	memset(ns, 0, sizeof(*ns));
+	inuse_block(&root, openers, name, ns);
+	openers_free(openers);
+}
+
+static void finds_who_has_a_part_or_the_character_device_open(void **state) {
+	char node[160];
+	struct drive_namespace ns;
+
+	(void)state;
+	snprintf(node, sizeof(node), "%s/node", tree.top);
+	assert_int_equal(mknod(node, S_IFBLK | 0600, makedev(259, 51)), 0);
+	fake_tree_file(&tree, "proc/2/comm", "kthreadd\n");
+	add_process(70, "qemu", node);
+	look_at_processes("nvme5n1", &ns);
+	assert_true(has_use(&ns, USE_PROCESS, "qemu (process 70) has nvme5n1p1 open"));
+	look_at_processes("nvme3n1", &ns);
+	assert_int_equal(ns.use_count, 0);
+
+	/* Another character device stands in for it. */
+	fake_tree_file(&tree, "sys/class/nvme-generic/ng3n1/dev", "1:5\n");
+	fake_tree_file(&tree, "proc/devices", "  1 nvme-generic\n");
+	add_process(71, "spdk", "/dev/zero");
+	look_at_processes("nvme3n1", &ns);
+	assert_int_equal(ns.use_count, 1);
+	assert_true(has_use(&ns, USE_PROCESS, "spdk (process 71) has ng3n1 open"));
+	look_at_processes("nvme6n1", &ns);
+	assert_int_equal(ns.use_count, 0);
+}
+
 static void finds_zones(void **state) {
 	struct drive_namespace ns;
 
@@ -199,9 +244,10 @@ static void what_cannot_be_looked_at_counts(void **state) {
 	struct drive_namespace ns = {0};
 
 	(void)state;
-	inuse_block(&blind, "nvme3n1", &ns);
-	assert_int_equal(ns.use_count, 1);
-	assert_int_equal(ns.uses[0].kind, USE_UNKNOWN);
+	inuse_block(&blind, NULL, "nvme3n1", &ns);
+	assert_int_equal(ns.use_count, 2);
+	assert_true(has_use(&ns, USE_UNSEEN, "the mounts of the machine's init could not be read"));
+	assert_true(has_use(&ns, USE_UNKNOWN, "the mounts could not be read"));
 	look("nvme77n1", &ns);
 	assert_int_equal(ns.uses[0].kind, USE_UNKNOWN);
 }
@@ -226,7 +272,7 @@ static void look_at_file(
 
 	assert_true(fd >= 0);
 	memset(ns, 0, sizeof(*ns));
-	inuse_file(at, fd, ns);
+	inuse_file(at, NULL, fd, ns);
 }
 
 static void path_in_tree(char path[160], const char *name) {
@@ -483,6 +529,7 @@ int main(void) {
 		ON_MACHINE(finds_holders_and_what_is_mounted_of_them),
 		ON_MACHINE(a_slaves_other_uses_are_not_the_holders),
 		ON_MACHINE(finds_swap_links_and_odd_numbers),
+		ON_MACHINE(finds_who_has_a_part_or_the_character_device_open),
 		ON_MACHINE(finds_zones),
 		ON_MACHINE(finds_nothing_on_an_empty_disk),
 		ON_MACHINE(what_cannot_be_looked_at_counts),

@@ -68,6 +68,7 @@ static int make_machine(void **state) {
 	fake_tree_make(&tree);
 	root = (struct sysfs_root){.sys = tree.sys, .proc = tree.proc, .dev = tree.dev};
 	fake_tree_file(&tree, "proc/self/mountinfo", "%s", "");
+	fake_tree_file(&tree, "proc/1/mountinfo", "%s", "");
 	fake_tree_file(&tree, "proc/swaps", "Filename\n");
 	add_controller("nvme0", "SN-A               ", "nvme-subsys0");
 	add_controller("nvme10", "SN-B", "nvme-subsys10");
