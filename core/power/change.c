@@ -234,12 +234,22 @@ enum rc power_clear_desired(struct power *p, const struct actor *who, const char
 
 /* --- leases --- */
 
+/* Under lock. On its way back from a run it counts as being where it goes. */
+static int8_t state_at_rest(const struct control *ct) {
+	struct drive_observed o;
+	if (ct->release_to >= 0)
+		return ct->release_to;
+	if (drives_observed(ct->power->drives, ct->drive_id, &o, NULL) || o.power_state < 0)
+		return 0;
+	return (int8_t)o.power_state;
+}
+
 /* Under lock. Remembers where the drive was, should nobody else wish anything afterwards. */
-static enum rc put_lease(struct control *ct, const struct wait *w, int observed, struct err *err) {
+static enum rc put_lease(struct control *ct, const struct wait *w, struct err *err) {
 	const struct power_effective e =
 		power_effective_compute(&ct->table, ct->claims, ct->claim_count, clock_wall_ms());
 	if (e.state < 0)
-		ct->before_lease = (int8_t)(observed >= 0 ? observed : 0);
+		ct->before_lease = state_at_rest(ct);
 	else if (claims_find(ct, CLAIM_LEASE, NULL) < 0)
 		ct->before_lease = 0;
 	if (!claims_put(ct, &w->claim))
@@ -252,15 +262,12 @@ static enum rc put_lease(struct control *ct, const struct wait *w, int observed,
 /* Unlike a person's wish a run needs the store anyway. */
 static enum rc lease(struct power *p, struct wait *w, const struct power_table *table,
 	struct control **out, struct err *err) {
-	struct drive_observed o = {.power_state = -1};
-	enum rc rc = drives_observed(p->drives, w->claim.drive_id, &o, err);
-	if (!rc)
-		rc = claims_store_lease(p, &w->claim, err);
+	enum rc rc = claims_store_lease(p, &w->claim, err);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&p->lock);
 	*out = take_control(p, w->claim.drive_id, table, err);
-	rc = *out ? put_lease(*out, w, o.power_state, err) : RC_FULL;
+	rc = *out ? put_lease(*out, w, err) : RC_FULL;
 	pthread_mutex_unlock(&p->lock);
 	if (rc && claims_unstore(p, &w->claim, NULL))
 		log_warning("power", "a lease stays in the store until the next start");

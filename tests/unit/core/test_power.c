@@ -322,6 +322,22 @@ static void a_lease_alone_leaves_the_drive_as_it_was(void **state) {
 	assert_int_equal(pf_view(f).claim_count, 0);
 }
 
+static void a_run_at_the_heels_of_another_leaves_the_drive_as_before_both(void **state) {
+	struct power_fixture *f = *state;
+	struct err err;
+	pf_start(f, &(struct power_options){0});
+	pf_take_lease(f, "r1", 2);
+	fake_drive_hang(f->fake, f->n, true);
+	power_lease_end(f->power, "r1");
+	struct latch *l = pf_latch_for_outcome();
+	assert_int_equal(
+		power_lease(f->power, f->id, "r2", 1, NONE, pf_on_outcome, l, &err), RC_OK);
+	fake_drive_hang(f->fake, f->n, false);
+	assert_int_equal(pf_outcome_of(l).observed_state, 1);
+	power_lease_end(f->power, "r2");
+	pf_wait_for_power(f, 0);
+}
+
 static void a_lease_ends_by_itself(void **state) {
 	struct power_fixture *f = *state;
 	struct err err;
@@ -534,6 +550,7 @@ int main(void) {
 		TEST(a_drive_that_is_not_there_cannot_be_asked),
 		TEST(a_lease_is_above_desired_and_gives_back),
 		TEST(a_lease_alone_leaves_the_drive_as_it_was),
+		TEST(a_run_at_the_heels_of_another_leaves_the_drive_as_before_both),
 		TEST(a_lease_ends_by_itself),
 		TEST(no_lease_outlives_the_daemon),
 		TEST(a_life_too_short_to_bring_a_drive_back_leaves_it_to_the_next),
