@@ -65,7 +65,11 @@ static void leave_out_draining(struct result *r, const struct fio_window *whole)
 /* The window and rates by the logs where they are whole; returns the time to show. */
 static struct fio_window take_rates(struct result *r, const struct fio_report *report) {
 	const struct workload *w = &r->job->spec.workload;
-	struct fio_logs logs = {r->job->dir_fd, r->job->drive_count, w->jobs, w->block_bytes, 0};
+	struct fio_logs logs = {.dir_fd = r->job->dir_fd,
+		.drives = r->job->drive_count,
+		.jobs_per_drive = w->jobs,
+		.block_bytes = w->block_bytes,
+		.counted = report->drives};
 	struct fio_window whole;
 	struct err err;
 	enum rc rc = fio_logs_window(&logs, &r->shared, &whole, &err);
@@ -74,6 +78,7 @@ static struct fio_window take_rates(struct result *r, const struct fio_report *r
 	if (!rc)
 		rc = fio_logs_rates(&logs, &r->shared, &whole, r->rates, &r->series, &err);
 	r->source = RESULT_FROM_LOGS;
+	r->held_up_ms = logs.held_up_ms;
 	if (!rc)
 		return whole;
 	log_err(LOG_LEVEL_WARNING, BENCH_SUBSYSTEM, "per-second logs", &err);

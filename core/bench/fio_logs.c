@@ -12,6 +12,7 @@
 #define MAX_MS (INT64_C(1) << 52)
 
 #define UNIT 1024 /* of a value: KiB/s */
+#define COUNT_TOLERANCE 1.01
 
 struct entry {
 	int64_t from_ms, to_ms; /* the interval */
@@ -23,6 +24,7 @@ struct entry {
 struct reader {
 	FILE *file;
 	int64_t period_ms;
+	bool pauses;
 	int64_t last_ms[FIO_DIRECTIONS]; /* end of the interval before; NONE */
 };
 
@@ -30,7 +32,9 @@ static enum rc reader_open(
 	struct reader *r, const struct fio_logs *logs, unsigned job, struct err *err) {
 	char name[32];
 	snprintf(name, sizeof(name), "bw_bw.%u.log", job + 1);
-	*r = (struct reader){.period_ms = logs->period_ms, .last_ms = {NONE, NONE}};
+	*r = (struct reader){.period_ms = logs->period_ms,
+		.pauses = logs->pauses[job / logs->jobs_per_drive],
+		.last_ms = {NONE, NONE}};
 	int fd = openat(logs->dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return err_errno(err, errno, name);
@@ -61,12 +65,12 @@ static bool parse_line(const char *line, struct entry *out) {
 	return direction >= 0 && direction < FIO_DIRECTIONS;
 }
 
-/* An interval begins where the one before it ended, unless that is so far back that one without
- * I/O must lie between. */
+/* An interval begins where the one before it ended, unless one without I/O must lie between. */
 static int64_t interval_start(const struct reader *r, const struct entry *e) {
 	int64_t last_ms = r->last_ms[e->direction];
-	int64_t since = last_ms == NONE ? INT64_MAX : e->to_ms - last_ms;
-	return since > 0 && since <= r->period_ms * 3 / 2 ? last_ms : e->to_ms - r->period_ms;
+	int64_t since = last_ms == NONE ? 0 : e->to_ms - last_ms;
+	bool adjoins = since > 0 && (since <= r->period_ms * 3 / 2 || !r->pauses);
+	return adjoins ? last_ms : e->to_ms - r->period_ms;
 }
 
 static bool reader_next(struct reader *r, struct entry *out) {
@@ -116,6 +120,47 @@ static int64_t period_of(int64_t gap_ms) {
 	return seconds >= 1 && seconds <= 3600 ? seconds * FIO_LOG_PERIOD_MS : FIO_LOG_PERIOD_MS;
 }
 
+/* What a job's log comes to, and by how much its latest line came late, when gaps are no pauses. */
+struct sum {
+	double bytes;
+	int64_t late_ms;
+};
+
+static enum rc add_up(const struct fio_logs *logs, unsigned job, struct sum *sum, struct err *err) {
+	struct reader r;
+	enum rc rc = reader_open(&r, logs, job, err);
+	if (rc)
+		return rc;
+	struct entry e;
+	while (reader_next(&r, &e)) {
+		int64_t length_ms = e.to_ms - e.from_ms;
+		sum->bytes += e.value * UNIT * (double)length_ms / 1000;
+		sum->late_ms = MAX(sum->late_ms, length_ms - logs->period_ms);
+	}
+	reader_close(&r);
+	return RC_OK;
+}
+
+static double counted_bytes(const struct fio_logs *logs, unsigned drive) {
+	const struct fio_sum *sums = logs->counted[drive].sums;
+	return (double)sums[FIO_READ].bytes + (double)sums[FIO_WRITE].bytes;
+}
+
+static enum rc find_pauses(struct fio_logs *logs, struct err *err) {
+	for (unsigned i = 0; i < logs->drives && logs->counted; i++) {
+		struct sum sum = {0};
+		for (unsigned k = 0; k < logs->jobs_per_drive; k++) {
+			enum rc rc = add_up(logs, i * logs->jobs_per_drive + k, &sum, err);
+			if (rc)
+				return rc;
+		}
+		logs->pauses[i] = sum.bytes > COUNT_TOLERANCE * counted_bytes(logs, i);
+		if (!logs->pauses[i])
+			logs->held_up_ms = MAX(logs->held_up_ms, sum.late_ms);
+	}
+	return RC_OK;
+}
+
 enum rc fio_logs_window(struct fio_logs *logs, struct fio_window *shared, struct fio_window *whole,
 	struct err *err) {
 	struct span latest = {INT64_MIN, INT64_MAX, INT64_MAX};
@@ -132,6 +177,11 @@ enum rc fio_logs_window(struct fio_logs *logs, struct fio_window *shared, struct
 		widest.last_ms = MAX(widest.last_ms, s.last_ms);
 	}
 	logs->period_ms = period_of(latest.gap_ms);
+	logs->held_up_ms = 0;
+	memset(logs->pauses, !logs->counted, sizeof(logs->pauses));
+	enum rc rc = find_pauses(logs, err);
+	if (rc)
+		return rc;
 	*shared = (struct fio_window){latest.first_ms - logs->period_ms, latest.last_ms};
 	*whole = (struct fio_window){widest.first_ms - logs->period_ms, widest.last_ms};
 	if (shared->from_ms >= shared->to_ms)

@@ -1,7 +1,9 @@
 /*
  * fio's per-second logs of bandwidth: lines "epoch ms, KiB/s, direction, …", a file a job. A line
  * stands at the end of its interval and holds the mean rate over it; an interval without I/O has
- * no line; the ramp time has none, and the last interval often has none either. All operations are
+ * no line; the ramp time has none, and the last interval often has none either. A long gap before a
+ * line is time without I/O, or the whole of it an interval of a fio that was held up: the first,
+ * where the second would come to more bytes than fio has counted. All operations are
  * of one size: that gives IOPS more finely than fio's log of them, which cuts to whole numbers.
  */
 #ifndef DRIVEWATT_CORE_BENCH_FIO_LOGS_H
@@ -19,7 +21,10 @@ struct fio_logs {
 	int dir_fd; /* borrowed */
 	unsigned drives, jobs_per_drive;
 	uint32_t block_bytes;
-	int64_t period_ms; /* found by fio_logs_window */
+	const struct fio_drive *counted; /* borrowed: by drive; NULL unknown */
+	int64_t period_ms;               /* found by fio_logs_window, as are: */
+	bool pauses[RUN_MAX_DRIVES];     /* long gaps are time without I/O */
+	int64_t held_up_ms;              /* the most by which a line came late */
 };
 
 /* The time that all jobs share: from the latest begin of a first interval to the earliest end of

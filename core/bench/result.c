@@ -7,6 +7,8 @@
 #include "base/jsonw.h"
 #include "base/parse.h"
 
+#define HELD_UP_MS 200 /* worth a word */
+
 static double scale_of(const struct result *r) {
 	return r->job->drives[0].scale;
 }
@@ -325,6 +327,11 @@ static void write_own_warnings(struct jsonw *w, const struct result *r) {
 			"the simulator could not keep up: %lld answers were late, so that figures "
 			"may show this machine rather than the model",
 			(long long)r->late);
+	if (r->held_up_ms >= HELD_UP_MS)
+		jsonw_strf(w, NULL,
+			"fio was held up by this machine, for %.1f s at the most: what was done "
+			"meanwhile counts later",
+			(double)r->held_up_ms / 1000);
 	if (r->report->histograms_cut)
 		jsonw_str(w, NULL, "too many latency bins: the percentiles leave some out");
 	if (r->report->message_count > RUN_MAX_WARNINGS)

@@ -17,7 +17,8 @@ struct result {
 	const struct fio_report *report; /* NULL for an idle run */
 	struct fio_exit exit;
 	bool partial;
-	int64_t late; /* answers of simulated drives that came later than their model says */
+	int64_t late;       /* answers of simulated drives that came later than their model says */
+	int64_t held_up_ms; /* the longest that fio was */
 	enum result_source source;
 	struct fio_window shared;
 	struct fio_rates (*rates)[FIO_DIRECTIONS]; /* of each drive, real ones: unscaled */

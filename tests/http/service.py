@@ -80,6 +80,19 @@ def problem(response, status, pointer=None, parameter=None):
     return body
 
 
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as f:
+        return [int(word) for word in f.read().split()]
+
+
+def fio_of(service):
+    """The process of fio below the helper, or None."""
+    for helper in children(service.process.pid):
+        for pid in children(helper):
+            return pid
+    return None
+
+
 class Service:
     """One drivewattd with its own data directory and port."""
 

@@ -54,7 +54,7 @@ def test_a_run_that_ends_on_a_full_disk_is_kept(service):
 
     os.unlink(filler)
     wait_until(lambda: service.json(path)["recorded"], 60, "the stored end")
-    assert metric(service, "drivewatt_benchmarks_unrecorded") == 0
+    wait_until(lambda: metric(service, "drivewatt_benchmarks_unrecorded") == 0)
     assert service.json(path) == {**run, "recorded": True}
     again = begin(service, other, runtime_s=1)
     assert wait_until(lambda: over(service, again), 60)["state"] == "completed"

@@ -16,7 +16,7 @@ import requests
 import trustme
 from bed import Bed
 from raw import Connection
-from service import ACCOUNT, BINARY, PASSWORD, Service, problem, wait_until
+from service import ACCOUNT, BINARY, PASSWORD, Service, children, fio_of, problem, wait_until
 
 STOP_WITHIN_S = 25
 
@@ -279,11 +279,6 @@ def test_the_environment_does_not_keep_the_password(start):
 
 
 # -- rights -----------------------------------------------------------------------------------------
-
-
-def children(pid):
-    with open(f"/proc/{pid}/task/{pid}/children") as f:
-        return [int(word) for word in f.read().split()]
 
 
 def status(pid):
@@ -549,14 +544,6 @@ def test_tags_of_lists_do_not_come_again(start):
 
 
 # -- stop -------------------------------------------------------------------------------------------
-
-
-def fio_of(service):
-    """The process of fio below the helper, or None."""
-    for helper in children(service.process.pid):
-        for pid in children(helper):
-            return pid
-    return None
 
 
 def begin_run(service, **body):

@@ -2,6 +2,9 @@
 
 A model's coefficients, its meter's lag, quantum and noise are drawn at random; the daemon is told
 them by a model file, and they are recovered over HTTP alone. RECOVER_SEED repeats a draw.
+
+A machine that is too slow for simulator or fio shows its own figures, and the result says so: a run
+that says so and is off is taken again. What is allowed to be off is the same on every machine.
 """
 
 import concurrent.futures
@@ -10,19 +13,23 @@ import json
 import math
 import os
 import random
+import signal
 import statistics
+import threading
 import time
 from datetime import datetime
 
 import pytest
-from service import Service
+from service import Service, fio_of, wait_until
 
 SEED = os.environ.get("RECOVER_SEED") or str(time.time_ns())
 RUNTIME_S = 6
 DIRECTIONS = ("read", "write")
 FINE, COARSE = (0.1, 1.0), (33.0, 100.0)
-THROUGHPUT = 0.05  # a busy machine may let a queue run empty
-COUNTING = 0.03  # fio logs whole operations by the second
+THROUGHPUT = 0.05  # of a window of six seconds: an operation more or less at its ends
+COUNTING = 0.03  # likewise
+DEPTH = 128  # seconds of work at every drive: fio may be held up without a drive running idle
+RETAKES = 5
 
 
 # -- drawing ----------------------------------------------------------------------------------------
@@ -89,7 +96,7 @@ class Subject:
         self.service.flags += ["--simulate-model-file", path]
         self.service.start()
         for direction in DIRECTIONS:
-            shape = {"pattern": direction, "block_bytes": 65536, "iodepth": 32, "jobs": 1}
+            shape = {"pattern": direction, "block_bytes": 65536, "iodepth": DEPTH, "jobs": 1}
             assert self.service.put(f"/api/v1/workloads/{direction}", shape).status_code == 201
         self.ids = [d["id"] for d in self.service.drives()]
 
@@ -103,6 +110,15 @@ class Subject:
         )
         assert run["state"] == "completed", f"seed {SEED}, {self.name}: {run['reason']}"
         return run
+
+    def take(self, measure):
+        """What measure() gives of a machine that could keep up: (figures, whether all are right, runs)."""
+        for _ in range(RETAKES):
+            figures, right, runs = measure()
+            if right or not any(was_late(run) for run in runs):
+                break
+            print(f"{self.name}: taken again, {figures}")
+        return figures
 
     def samples(self, since, until):
         """(seconds since the epoch, watts) of the meter."""
@@ -127,6 +143,11 @@ def seconds(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
+def was_late(run):
+    warnings = run["result"]["fio"]["warnings"]
+    return any("could not keep up" in warning or "held up" in warning for warning in warnings)
+
+
 def bare(run):
     """The figures above the server without drives."""
     return next(b for b in run["result"]["power"]["baselines"] if b["kind"] == "no_drives")
@@ -145,34 +166,61 @@ class Finding:
     def error(self):
         return abs(self.got - self.want)
 
+    def is_within(self, *limits):
+        """k = 2 is exceeded once in twenty times, twice of it never."""
+        return self.uncertainty is None or self.error <= max(2 * self.uncertainty, *limits) + COUNTING * self.want
+
     def __repr__(self):
         return f"{self.what}: {self.got:.4g} for {self.want:.4g}, uncertainty {self.uncertainty}, bound {self.bound}"
 
 
+class Rate:
+    """Throughput, and what the drives or their switch give."""
+
+    def __init__(self, subject, direction, state, run):
+        self.what = f"{subject.name}: {direction} in PS{state}"
+        self.got = run["result"]["total"][direction]["bytes_per_s"]
+        self.want = subject.rate(state, direction)
+
+    @property
+    def is_right(self):
+        return self.got == pytest.approx(self.want, rel=THROUGHPUT)
+
+    def __repr__(self):
+        return f"{self.what}: {self.got:.4g} for {self.want:.4g} B/s"
+
+
+def idle_finding(subject, state):
+    n = subject.drives
+    figures = bare(subject.run("idle", state))
+    return finding(subject, f"idle W in PS{state}", figures, lambda w: w / n, subject.model["states"][state]["idle_w"])
+
+
+def load_findings(subject, state, direction):
+    """(J/GB, rate)"""
+    model = subject.model["states"][state]
+    idle_w = subject.drives * model["idle_w"]
+
+    def measure():
+        run = subject.run(direction, state)
+        rate = Rate(subject, direction, state, run)
+        what, want = f"J/GB {direction} in PS{state}", model[direction]["j_per_gb"]
+        found = finding(subject, what, bare(run), lambda w: (w - idle_w) / rate.got * 1e9, want)
+        return (found, rate), found.is_within(0) and rate.is_right, [run]
+
+    return subject.take(measure)
+
+
 def findings_of(subject):
     """All runs of one draw. An idle run gives idle watts, a load J/GB by its bytes."""
-    out, rates = [], []
+    found, rates = [], []
     for state in range(2):
-        figures = bare(subject.run("idle", state))
-        want = subject.model["states"][state]["idle_w"]
-        n = subject.drives
-        out.append(finding(subject, f"idle W in PS{state}", figures, lambda w, n=n: w / n, want))
+        found.append(idle_finding(subject, state))
         for direction in DIRECTIONS:
-            run = subject.run(direction, state)
-            rate = run["result"]["total"][direction]["bytes_per_s"]
-            rates.append((f"{subject.name}: {direction} in PS{state}", rate, subject.rate(state, direction)))
-            idle_w = n * want
-            coefficient = subject.model["states"][state][direction]["j_per_gb"]
-            out.append(
-                finding(
-                    subject,
-                    f"J/GB {direction} in PS{state}",
-                    bare(run),
-                    lambda w, r=rate, i=idle_w: (w - i) / r * 1e9,
-                    coefficient,
-                )
-            )
-    return out, rates
+            one, rate = load_findings(subject, state, direction)
+            found.append(one)
+            rates.append(rate)
+    return found, rates
 
 
 def finding(subject, what, figures, scale, want):
@@ -180,6 +228,31 @@ def finding(subject, what, figures, scale, want):
     slope = scale(1) - scale(0)
     uncertainty, bound = (v if v is None else v * slope for v in (figures["uncertainty_w"], figures["bound_w"]))
     return Finding(subject, what, scale(figures["above_baseline_w"]), want, uncertainty, bound)
+
+
+def hold_up(subject):
+    """Stops fio twice in the middle of its work, which the drives go on with."""
+    pid = wait_until(lambda: fio_of(subject.service))
+    work = subject.service.json("/api/v1/benchmarks")["items"][0]["href"]
+    wait_until(lambda: subject.service.json(work)["live_read_bytes_per_s"])
+    for _ in range(2):
+        time.sleep(1.5)
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(1.2)
+        os.kill(pid, signal.SIGCONT)
+
+
+def rate_while_held_up(subject):
+    def measure():
+        thread = threading.Thread(target=hold_up, args=(subject,))
+        thread.start()
+        run = subject.run("read", 0, runtime_s=10, ramp_s=0)
+        thread.join()
+        assert any("held up" in warning for warning in run["result"]["fio"]["warnings"])
+        rate = Rate(subject, "read", 0, run)
+        return rate, rate.is_right, [run]
+
+    return subject.take(measure)
 
 
 # -- the meter itself -------------------------------------------------------------------------------
@@ -196,13 +269,23 @@ def fit_lag(samples, from_s, before_w, after_w):
 
 def measure_meter(subject):
     """(lag, noise) by a step from idling to a load."""
-    idle = subject.run("idle", 0, runtime_s=6, ramp_s=2)["result"]["window"]
-    load = subject.run("write", 0, runtime_s=9, ramp_s=0)["result"]["window"]
-    still = [w for _, w in subject.samples(idle["from"], idle["to"])]
-    end_s = seconds(load["to"])
-    samples = subject.samples(idle["to"], load["to"])
-    after_w = statistics.mean(w for at, w in samples if at > end_s - 3)
-    return fit_lag(samples, seconds(idle["to"]), statistics.mean(still), after_w), statistics.stdev(still)
+
+    def measure():
+        idle = subject.run("idle", 0, runtime_s=6, ramp_s=2)["result"]["window"]
+        run = subject.run("write", 0, runtime_s=9, ramp_s=0)
+        load = run["result"]["window"]
+        still = [w for _, w in subject.samples(idle["from"], idle["to"])]
+        end_s = seconds(load["to"])
+        samples = subject.samples(idle["to"], load["to"])
+        after_w = statistics.mean(w for at, w in samples if at > end_s - 3)
+        lag_s = fit_lag(samples, seconds(idle["to"]), statistics.mean(still), after_w)
+        return (lag_s, statistics.stdev(still)), is_lag(lag_s, subject), [run]
+
+    return subject.take(measure)
+
+
+def is_lag(lag_s, subject):
+    return lag_s == pytest.approx(subject.meter["lag_s"], rel=0.25)
 
 
 def power_of_a_run(subject):
@@ -223,6 +306,7 @@ def measured():
     work = [(findings_of, Subject(f"draw {i}", quantum_w=q)) for i, q in enumerate([*FINE, *COARSE])]
     work += [(measure_meter, Subject(f"meter {i}", **m)) for i, m in enumerate(meters)]
     work += [(power_of_a_run, Subject("slow", period_ms=2000))]
+    work += [(rate_while_held_up, Subject("held up"))]
     out = {}
     try:
         with concurrent.futures.ThreadPoolExecutor(len(work)) as pool:
@@ -244,24 +328,28 @@ def findings(measured):
 
 def test_throughput_is_the_drives_or_the_switchs(measured):
     for _, (_, rates) in measured[findings_of]:
-        for what, got, want in rates:
-            assert got == pytest.approx(want, rel=THROUGHPUT), f"seed {SEED}: {what}"
+        for rate in rates:
+            assert rate.is_right, f"seed {SEED}: {rate}"
+
+
+def test_a_fio_that_is_held_up_counts_right(measured):
+    ((_, rate),) = measured[rate_while_held_up]
+    assert rate.is_right, f"seed {SEED}: {rate}"
 
 
 def test_coefficients_come_out_within_their_uncertainty(findings):
-    """k = 2 is exceeded once in twenty times, twice of it never."""
     known = [f for f in findings if f.uncertainty is not None]
     for f in known:
         print(f)
-        assert f.error <= 2 * f.uncertainty + COUNTING * f.want, f"seed {SEED}: {f}"
+        assert f.is_within(0), f"seed {SEED}: {f}"
     within = [f.error <= f.uncertainty + COUNTING * f.want for f in known]
     assert sum(within) >= 0.75 * len(within), f"seed {SEED}: {known}"
 
 
 def test_bounds_hold(findings):
     for f in findings:
-        if f.bound is not None and f.uncertainty is not None:
-            assert f.error <= max(f.bound, 2 * f.uncertainty) + COUNTING * f.want, f"seed {SEED}: {f}"
+        if f.bound is not None:
+            assert f.is_within(f.bound), f"seed {SEED}: {f}"
 
 
 def test_a_fine_meter_gives_fine_figures(findings):
@@ -293,7 +381,7 @@ def test_the_resolution_is_the_quantum(measured):
 
 def test_lag_and_noise_show_in_the_samples(measured):
     for s, (lag_s, noise_w) in measured[measure_meter]:
-        assert lag_s == pytest.approx(s.meter["lag_s"], rel=0.25), f"seed {SEED}: {s.name}"
+        assert is_lag(lag_s, s), f"seed {SEED}: {s.name}: {lag_s} s"
         assert noise_w == pytest.approx(s.meter["noise_w"], rel=0.5), f"seed {SEED}: {s.name}"
 
 

@@ -304,7 +304,10 @@ static void histograms_merge(void **state) {
 
 static void the_window_is_what_all_jobs_share(void **state) {
 	(void)state;
-	struct fio_logs logs = {open_dir(DATA "/run"), 2, 2, 4096, 0};
+	struct fio_logs logs = {.dir_fd = open_dir(DATA "/run"),
+		.drives = 2,
+		.jobs_per_drive = 2,
+		.block_bytes = 4096};
 	struct fio_window shared, whole;
 	struct fio_rates rates[2][FIO_DIRECTIONS];
 	struct fio_series series;
@@ -366,7 +369,8 @@ static void seconds_without_io_count_as_such(void **state) {
 		"11000, 100, 0, 0, 0\n12000, 200, 0, 0, 0\n13000, 300, 0, 0, 0\n"
 		"14000, 400, 0, 0, 0\nno line\n");
 	write_log(d, "bw_bw.2.log", "12500, 50, 1, 0, 0\n14500, 70, 1, 0, 0\n");
-	struct fio_logs logs = {d->fd, 2, 1, 512, 0};
+	struct fio_logs logs = {
+		.dir_fd = d->fd, .drives = 2, .jobs_per_drive = 1, .block_bytes = 512};
 	struct fio_window shared, whole;
 	struct fio_rates rates[2][FIO_DIRECTIONS];
 	struct fio_series series;
@@ -390,9 +394,43 @@ static void seconds_without_io_count_as_such(void **state) {
 	fio_series_release(&series);
 }
 
+/* Of a job that was held up: 1.7 s of 100 KiB/s are one line. It counts by what fio has counted. */
+static void a_late_line_stands_for_all_the_time_before_it(void **state) {
+	struct log_dir *d = *state;
+	write_log(d, "bw_bw.1.log",
+		"11000, 100, 0, 0, 0\n12000, 100, 0, 0, 0\n13700, 100, 0, 0, 0\n"
+		"15400, 100, 0, 0, 0\n16400, 100, 0, 0, 0\n");
+	static const struct {
+		int64_t kib;
+		double bytes_per_s;
+		int64_t held_up_ms;
+	} counted[] = {
+		{645, 100 * 1024, 700}, {640, 100 * 1024, 700}, {500, 100 * 1024 * 5 / 6.4, 0}};
+	for (size_t i = 0; i < array_len(counted); i++) {
+		auto_free struct fio_drive *drive = calloc(1, sizeof(*drive));
+		drive->sums[FIO_READ].bytes = counted[i].kib * 1024;
+		struct fio_logs logs = {.dir_fd = d->fd,
+			.drives = 1,
+			.jobs_per_drive = 1,
+			.block_bytes = 4096,
+			.counted = drive};
+		struct fio_window shared, whole;
+		struct fio_rates rates[1][FIO_DIRECTIONS];
+		struct fio_series series;
+		struct err err;
+		assert_int_equal(fio_logs_window(&logs, &shared, &whole, &err), RC_OK);
+		assert_int_equal(logs.held_up_ms, counted[i].held_up_ms);
+		assert_int_equal(
+			fio_logs_rates(&logs, &shared, &whole, rates, &series, &err), RC_OK);
+		assert_true(fabs(rates[0][FIO_READ].bytes_per_s - counted[i].bytes_per_s) < 1e-6);
+		fio_series_release(&series);
+	}
+}
+
 static void a_missing_or_empty_log_is_told(void **state) {
 	struct log_dir *d = *state;
-	struct fio_logs logs = {d->fd, 1, 2, 4096, 0};
+	struct fio_logs logs = {
+		.dir_fd = d->fd, .drives = 1, .jobs_per_drive = 2, .block_bytes = 4096};
 	struct fio_window shared, whole;
 	struct err err;
 	write_log(d, "bw_bw.1.log", "11000, 100, 0, 0, 0\n");
@@ -405,7 +443,8 @@ static void a_missing_or_empty_log_is_told(void **state) {
 
 static void long_periods_are_recognised(void **state) {
 	struct log_dir *d = *state;
-	struct fio_logs logs = {d->fd, 1, 1, 4096, 0};
+	struct fio_logs logs = {
+		.dir_fd = d->fd, .drives = 1, .jobs_per_drive = 1, .block_bytes = 4096};
 	struct fio_window shared, whole;
 	struct err err;
 	write_log(d, "bw_bw.1.log", "13000, 1, 0, 0, 0\n13000, 1, 1, 0, 0\n16001, 1, 0, 0, 0\n");
@@ -466,6 +505,8 @@ int main(void) {
 		cmocka_unit_test(the_window_is_what_all_jobs_share),
 		cmocka_unit_test_setup_teardown(
 			seconds_without_io_count_as_such, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			a_late_line_stands_for_all_the_time_before_it, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			a_missing_or_empty_log_is_told, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(long_periods_are_recognised, make_dir, remove_dir),
