@@ -13,3 +13,8 @@ void address_network(const char *text, uint8_t out[ADDRESS_NETWORK_BYTES]) {
 	else if (inet_pton(AF_INET6, text, out) == 1)
 		memset(out + NETWORK_BYTES, 0, ADDRESS_NETWORK_BYTES - NETWORK_BYTES);
 }
+
+bool address_is(const char *text) {
+	uint8_t bytes[ADDRESS_NETWORK_BYTES];
+	return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}

@@ -2,6 +2,7 @@
 
 #include "core/accounts.h"
 #include "http/mhd.h"
+#include "http/peer.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
 
@@ -17,6 +18,12 @@ static int check_role(struct http_request *q, struct err *err) {
 	return 403;
 }
 
+static int let_in(struct http_request *q, struct err *err) {
+	q->verified = true;
+	mhd_known(q->server, q->conn);
+	return check_role(q, err);
+}
+
 /* Seconds, rounded up, until the address may try again. */
 static int refused(struct http_request *q, const struct err *err) {
 	if (err->rc == RC_THROTTLED) {
@@ -28,7 +35,7 @@ static int refused(struct http_request *q, const struct err *err) {
 
 /* Not known, and a password: whether it may wait for its turn. */
 static int check_slow(struct http_request *q, struct err *err) {
-	mhd_peer(q->conn, q->actor.address, sizeof(q->actor.address));
+	peer_take(q);
 	return accounts_admit(q->server->accounts, q->actor.address, err) ? refused(q, err) : 0;
 }
 
@@ -43,9 +50,8 @@ int auth_check(struct http_request *q, struct err *err) {
 		err_set(err, RC_UNAUTHENTICATED, "credentials are needed");
 		return 401;
 	}
-	q->verified = accounts_cached(q->server->accounts, authorization, &q->actor);
-	if (q->verified)
-		return check_role(q, err);
+	if (accounts_cached(q->server->accounts, authorization, &q->actor))
+		return let_in(q, err);
 	q->is_slow = accounts_is_slow(authorization);
 	return q->is_slow ? check_slow(q, err) : 0;
 }
@@ -55,6 +61,5 @@ int auth_verify(struct http_request *q, struct err *err) {
 		q->server->accounts, http_header(q, "Authorization"), &q->actor, err);
 	if (rc)
 		return refused(q, err);
-	q->verified = true;
-	return check_role(q, err);
+	return let_in(q, err);
 }

@@ -10,6 +10,7 @@
 #include "http/accept.h"
 #include "http/auth.h"
 #include "http/mhd.h"
+#include "http/peer.h"
 #include "http/reply.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
@@ -179,7 +180,7 @@ static void run_handler(void *arg) {
 static void prepare_handler(struct http_request *q) {
 	buf_init(&q->r.body, q->route->answer_max ? q->route->answer_max : ANSWER_MAX_BYTES);
 	q->handler = q->route->handler;
-	mhd_peer(q->conn, q->actor.address, sizeof(q->actor.address));
+	peer_take(q);
 	memcpy(q->actor.request_id, request_id(q), sizeof(q->actor.request_id));
 }
 
@@ -298,7 +299,7 @@ static enum step run_on_loop(struct http_request *q) {
 enum step dispatch_complete(struct http_request *q) {
 	if (q->built)
 		return built(q);
-	mhd_received(q->conn);
+	mhd_received(q->server, q->conn);
 	if (q->verified && reply_cached(q))
 		return STEP_ANSWER;
 	if (q->verified && q->route->flags & HTTP_ON_LOOP)

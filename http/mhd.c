@@ -1,20 +1,17 @@
 #include "http/mhd.h"
 
-#include <errno.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <utlist.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/timer.h"
+#include "http/conns.h"
 #include "http/dispatch.h"
-#include "http/farewell.h"
 #include "http/listen.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
@@ -31,22 +28,7 @@
 	"+GROUP-SECP256R1:+GROUP-SECP384R1:+CTYPE-X509:%SERVER_PRECEDENCE"
 
 #define STREAM_BLOCK_BYTES 4096
-#define SWEEP_PERIOD_MS 1000
-/* In idle time-outs. The library's own time-out starts anew with each byte; these do not, so a
- * client cannot hold a connection by sending or taking one byte now and then. */
-#define REQUEST_TIMEOUTS 2
-#define ANSWER_TIMEOUTS 10
-/* What a client that we wait for has left when the service stops. */
-#define STOP_GRACE_MS 2000
-#define NO_DEADLINE INT64_MAX
-
-struct conn {
-	struct conn *prev, *next;
-	int fd;
-	bool linger;                 /* answered ahead of the request's end */
-	_Atomic int64_t deadline_ms; /* monotonic; when we stop waiting for the client */
-};
-
+#define PEER_SIZE 48
 struct listener {
 	struct MHD_Daemon *daemon;
 	int fd;
@@ -55,13 +37,11 @@ struct listener {
 struct mhd {
 	struct http_server *server; /* borrowed */
 	struct timers *timers;
-	struct farewell *farewell;
+	struct conns *conns;
 	unsigned count;
 	struct listener listeners[HTTP_MAX_LISTENERS];
-	_Atomic unsigned conn_count;
-	pthread_mutex_t lock; /* guards conns, log_line */
-	struct conn *conns;
-	char log_line[160]; /* the library's last */
+	pthread_mutex_t lock; /* guards log_line */
+	char log_line[160];   /* the library's last */
 };
 
 /* --- connections --- */
@@ -71,81 +51,36 @@ static struct conn *conn_of(struct MHD_Connection *c) {
 	return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
-static void deadline_set(struct mhd *m, struct MHD_Connection *c, int timeouts) {
-	struct conn *conn = conn_of(c);
-	int64_t wait_ms = timeouts * (int64_t)m->server->config.idle_timeout_s * 1000;
-	if (wait_ms > STOP_GRACE_MS && atomic_load(&m->server->stopping))
-		wait_ms = STOP_GRACE_MS;
-	int64_t deadline_ms = wait_ms ? clock_mono_ms() + wait_ms : NO_DEADLINE;
-	if (conn)
-		atomic_store_explicit(&conn->deadline_ms, deadline_ms, memory_order_relaxed);
-}
-
-static void conn_opened(struct mhd *m, struct MHD_Connection *c, void **context) {
-	metric_add(METRIC_HTTP_CONNECTIONS, 1);
-	atomic_fetch_add(&m->conn_count, 1);
-	struct conn *conn = calloc(1, sizeof(*conn));
-	*context = conn;
-	if (!conn)
-		return; /* lives without a deadline */
-	conn->fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	pthread_mutex_lock(&m->lock);
-	DL_APPEND(m->conns, conn);
-	pthread_mutex_unlock(&m->lock);
-	deadline_set(m, c, REQUEST_TIMEOUTS);
+static void opened(struct mhd *m, struct MHD_Connection *c, void **context) {
+	char peer[PEER_SIZE];
+	mhd_peer(c, peer, sizeof(peer));
+	int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
+	*context = conn_opened(m->conns, fd, peer);
 }
 
 /* The library closes the descriptor only after this. */
-static void conn_closed(struct mhd *m, struct conn *conn) {
-	metric_add(METRIC_HTTP_CONNECTIONS, -1);
-	atomic_fetch_sub(&m->conn_count, 1);
-	if (!conn)
-		return;
-	pthread_mutex_lock(&m->lock);
-	DL_DELETE(m->conns, conn);
-	pthread_mutex_unlock(&m->lock);
-	if (conn->linger)
-		farewell_keep(m->farewell, conn->fd);
-	free(conn);
-}
-
 static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 	enum MHD_ConnectionNotificationCode code) {
-	if (code == MHD_CONNECTION_NOTIFY_STARTED)
-		conn_opened(cls, c, context);
-	else
-		conn_closed(cls, *context);
-}
-
-static enum MHD_Result on_accept(
-	void *cls, unused_arg const struct sockaddr *addr, unused_arg socklen_t len) {
 	struct mhd *m = cls;
-	if (atomic_load(&m->conn_count) < m->server->config.max_connections)
-		return MHD_YES;
-	metric_add(METRIC_HTTP_REFUSED, 1);
-	return MHD_NO;
+	if (code == MHD_CONNECTION_NOTIFY_STARTED)
+		opened(m, c, context);
+	else
+		conn_closed(m->conns, *context);
 }
 
-/* Wakes the loop of every client that let its time pass; it closes the connection. */
-static void sweep(void *arg) {
-	struct mhd *m = arg;
-	int64_t now_ms = clock_mono_ms();
-	struct conn *conn;
-	pthread_mutex_lock(&m->lock);
-	DL_FOREACH (m->conns, conn) {
-		if (atomic_load_explicit(&conn->deadline_ms, memory_order_relaxed) > now_ms)
-			continue;
-		atomic_store_explicit(&conn->deadline_ms, NO_DEADLINE, memory_order_relaxed);
-		metric_add(METRIC_HTTP_REFUSED, 1);
-		shutdown(conn->fd, SHUT_RDWR);
-	}
-	pthread_mutex_unlock(&m->lock);
+static enum MHD_Result on_accept(void *cls, const struct sockaddr *addr, unused_arg socklen_t len) {
+	struct mhd *m = cls;
+	char peer[PEER_SIZE];
+	listen_peer(addr, peer, sizeof(peer));
+	return conns_admit(m->conns, peer) ? MHD_YES : MHD_NO;
 }
 
-void mhd_received(struct MHD_Connection *c) {
-	struct conn *conn = conn_of(c);
-	if (conn)
-		atomic_store_explicit(&conn->deadline_ms, NO_DEADLINE, memory_order_relaxed);
+void mhd_received(struct http_server *s, struct MHD_Connection *c) {
+	conn_wait(s->mhd->conns, conn_of(c), CONN_NOTHING);
+}
+
+void mhd_known(struct http_server *s, struct MHD_Connection *c) {
+	conn_known(s->mhd->conns, conn_of(c));
 }
 
 void mhd_suspend(struct MHD_Connection *c) {
@@ -180,10 +115,8 @@ static void *on_target(void *cls, const char *target, struct MHD_Connection *c) 
 
 static enum MHD_Result queue(struct mhd *m, struct MHD_Connection *c, struct http_request *q) {
 	bool is_stream = q->answer->content_type && !q->answer->bytes;
-	struct conn *conn = conn_of(c);
-	deadline_set(m, c, is_stream ? 0 : ANSWER_TIMEOUTS);
-	if (conn)
-		conn->linger = dispatch_is_early(q);
+	conn_wait(m->conns, conn_of(c), is_stream ? CONN_NOTHING : CONN_ANSWER_TAKEN);
+	conn_early(conn_of(c), dispatch_is_early(q));
 	metric_add(METRIC_HTTP_REQUESTS, 1);
 	if (q->answer->status >= 500)
 		metric_add(METRIC_HTTP_5XX, 1);
@@ -229,7 +162,7 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **context,
 	*context = NULL;
 	if (!q)
 		return;
-	deadline_set(m, c, REQUEST_TIMEOUTS);
+	conn_wait(m->conns, conn_of(c), CONN_REQUEST);
 	request_unref(q);
 	server_leave(m->server);
 }
@@ -241,22 +174,32 @@ const char *mhd_header(struct MHD_Connection *c, const char *name) {
 	return value ? value : "";
 }
 
-struct name_count {
+struct named {
 	const char *name;
 	unsigned count;
+	const char *last;
 };
 
-static enum MHD_Result count_name(void *cls, unused_arg enum MHD_ValueKind kind, const char *key,
-	unused_arg const char *value) {
-	struct name_count *n = cls;
-	n->count += !strcasecmp(key, n->name);
+static enum MHD_Result take_named(
+	void *cls, unused_arg enum MHD_ValueKind kind, const char *key, const char *value) {
+	struct named *n = cls;
+	if (strcasecmp(key, n->name) == 0) {
+		n->count++;
+		n->last = value;
+	}
 	return MHD_YES;
 }
 
 unsigned mhd_header_count(struct MHD_Connection *c, const char *name) {
-	struct name_count n = {name, 0};
-	MHD_get_connection_values(c, MHD_HEADER_KIND, count_name, &n);
+	struct named n = {.name = name};
+	MHD_get_connection_values(c, MHD_HEADER_KIND, take_named, &n);
 	return n.count;
+}
+
+const char *mhd_header_last(struct MHD_Connection *c, const char *name) {
+	struct named n = {.name = name};
+	MHD_get_connection_values(c, MHD_HEADER_KIND, take_named, &n);
+	return n.last;
 }
 
 void mhd_peer(struct MHD_Connection *c, char *out, size_t size) {
@@ -328,9 +271,9 @@ struct mhd *mhd_new(struct http_server *server, struct err *err) {
 	}
 	m->server = server;
 	pthread_mutex_init(&m->lock, NULL);
-	m->timers = timers_new(2, err);
-	m->farewell = m->timers ? farewell_new(m->timers, err) : NULL;
-	if (m->farewell && timer_start(m->timers, SWEEP_PERIOD_MS, SWEEP_PERIOD_MS, sweep, m))
+	m->timers = timers_new(CONNS_TIMERS, err);
+	m->conns = m->timers ? conns_new(&server->config, m->timers, err) : NULL;
+	if (m->conns)
 		return m;
 	mhd_free(m);
 	return NULL;
@@ -360,10 +303,9 @@ static void add_options(struct options *o, struct mhd *m, int fd) {
 	add(o, MHD_OPTION_NOTIFY_COMPLETED, fn((void (*)(void))on_completed), m);
 	add(o, MHD_OPTION_NOTIFY_CONNECTION, fn((void (*)(void))on_connection), m);
 	add(o, MHD_OPTION_URI_LOG_CALLBACK, fn((void (*)(void))on_target), m);
-	/* on_accept keeps the limit of all listeners; a thread that has its share leaves further
+	/* conns.h keeps the limits of all listeners; a thread that has its share leaves further
 	 * ones to the others. */
 	add(o, MHD_OPTION_CONNECTION_LIMIT, limit, NULL);
-	add(o, MHD_OPTION_PER_IP_CONNECTION_LIMIT, (intptr_t)config->max_per_address, NULL);
 	add(o, MHD_OPTION_CONNECTION_TIMEOUT, (intptr_t)config->idle_timeout_s, NULL);
 	add(o, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (intptr_t)config->header_bytes, NULL);
 	add(o, MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL);
@@ -406,39 +348,26 @@ enum rc mhd_listen(struct mhd *m, int fd, struct err *err) {
 	return RC_OK;
 }
 
-/* Those who have a request half sent, or an answer half taken. */
-static void hurry(struct mhd *m) {
-	int64_t latest_ms = clock_mono_ms() + STOP_GRACE_MS;
-	struct conn *conn;
-	pthread_mutex_lock(&m->lock);
-	DL_FOREACH (m->conns, conn) {
-		int64_t had_ms = atomic_load(&conn->deadline_ms);
-		if (had_ms != NO_DEADLINE && had_ms > latest_ms)
-			atomic_compare_exchange_strong(&conn->deadline_ms, &had_ms, latest_ms);
-	}
-	pthread_mutex_unlock(&m->lock);
-}
-
 void mhd_quiesce(struct mhd *m) {
 	for (unsigned i = 0; i < m->count; i++) {
 		MHD_quiesce_daemon(m->listeners[i].daemon);
 		/* Refused at once instead of left in the backlog. */
 		shutdown(m->listeners[i].fd, SHUT_RDWR);
 	}
-	hurry(m);
+	conns_hurry(m->conns);
 }
 
 void mhd_free(struct mhd *m) {
 	if (!m)
 		return;
-	if (m->farewell)
-		farewell_close(m->farewell);
+	if (m->conns)
+		conns_stop(m->conns);
 	timers_free(m->timers);
 	for (unsigned i = 0; i < m->count; i++) {
 		MHD_stop_daemon(m->listeners[i].daemon);
 		close(m->listeners[i].fd);
 	}
-	farewell_free(m->farewell);
+	conns_free(m->conns);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

@@ -30,6 +30,8 @@ void mhd_free(struct mhd *m);
 /* NULL when absent, "" without a value. */
 const char *mhd_header(struct MHD_Connection *c, const char *name);
 unsigned mhd_header_count(struct MHD_Connection *c, const char *name);
+/* Of several with this name; NULL when absent. */
+const char *mhd_header_last(struct MHD_Connection *c, const char *name);
 void mhd_peer(struct MHD_Connection *c, char *out, size_t size);
 
 /* Only from within dispatch's steps or a stream's reader. */
@@ -37,7 +39,9 @@ void mhd_suspend(struct MHD_Connection *c);
 /* Any thread; once for each mhd_suspend. */
 void mhd_resume(struct MHD_Connection *c);
 /* The request is here and in our hands: no deadline of the client's runs. */
-void mhd_received(struct MHD_Connection *c);
+void mhd_received(struct http_server *s, struct MHD_Connection *c);
+/* The connection has shown good credentials. */
+void mhd_known(struct http_server *s, struct MHD_Connection *c);
 
 /* Holds a reference on bytes (NULL: no body) while it lives. NULL when memory is out. */
 struct MHD_Response *mhd_response(struct bytes *bytes);

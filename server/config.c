@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/address.h"
 #include "base/parse.h"
 #include "core/sim.h"
 #include "http/server.h"
@@ -220,6 +221,19 @@ static enum rc take_log_level(struct config *c, struct err *err) {
 	return err_field(err, RC_INVALID, "log-level", "must be error, warning, info or debug");
 }
 
+static enum rc check_proxies(const struct config *c, struct err *err) {
+	const struct config_list *list = &c->trusted_proxy;
+	if (list->count > HTTP_MAX_PROXIES)
+		return err_field(err, RC_INVALID, "trusted-proxy", "is given more than %d times",
+			HTTP_MAX_PROXIES);
+	for (unsigned i = 0; i < list->count; i++) {
+		if (!address_is(list->items[i]))
+			return err_field(err, RC_INVALID, "trusted-proxy", "%.100s is no address",
+				list->items[i]);
+	}
+	return RC_OK;
+}
+
 static enum rc check_whole(struct config *c, struct err *err) {
 	if (!c->tls_cert[0] != !c->tls_key[0])
 		return err_field(err, RC_INVALID, c->tls_cert[0] ? "tls-key" : "tls-cert",
@@ -231,7 +245,9 @@ static enum rc check_whole(struct config *c, struct err *err) {
 	if (c->listen.count > HTTP_MAX_LISTENERS)
 		return err_field(err, RC_INVALID, "listen", "is given more than %d times",
 			HTTP_MAX_LISTENERS);
-	enum rc rc = take_log_level(c, err);
+	enum rc rc = check_proxies(c, err);
+	if (rc == RC_OK)
+		rc = take_log_level(c, err);
 	return rc == RC_OK ? take_simulate_apart(c, err) : rc;
 }
 

@@ -51,6 +51,8 @@ struct config {
 
 	int64_t hashers, hash_queue, login_failures;
 	int64_t loop_threads, workers, queue, max_connections, max_per_address, max_streams;
+	struct config_list trusted_proxy;
+	int64_t stranger_timeout_s;
 	int64_t heartbeat_ms, idle_timeout_s, drain_ms, cache_bytes;
 	bool gzip, public_metrics, require_if_match;
 

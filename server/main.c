@@ -191,7 +191,9 @@ static enum rc make_faces(struct process *p, struct err *err) {
 		.hash_queue = (unsigned)c->hash_queue,
 		.max_connections = (unsigned)c->max_connections,
 		.max_per_address = (unsigned)c->max_per_address,
+		.trusted_proxy_count = c->trusted_proxy.count,
 		.idle_timeout_s = (unsigned)c->idle_timeout_s,
+		.stranger_timeout_s = (unsigned)c->stranger_timeout_s,
 		.header_bytes = 16384,
 		.max_streams = (unsigned)c->max_streams,
 		.cache_bytes_max = (unsigned)c->cache_bytes,
@@ -201,6 +203,8 @@ static enum rc make_faces(struct process *p, struct err *err) {
 	};
 	for (unsigned i = 0; i < c->listen.count; i++)
 		config.listen[i] = c->listen.items[i];
+	for (unsigned i = 0; i < c->trusted_proxy.count; i++)
+		config.trusted_proxies[i] = c->trusted_proxy.items[i];
 	p->api = api_new(&api_config, p->core, err);
 	if (!p->api)
 		return err->rc;

@@ -16,6 +16,7 @@ struct http_server;
 
 #define HTTP_MAX_LISTENERS 8
 #define HTTP_MAX_TREES 4
+#define HTTP_MAX_PROXIES 8
 
 struct http_config {
 	const char *listen[HTTP_MAX_LISTENERS]; /* "127.0.0.1:8484", "[::1]:0" */
@@ -31,11 +32,16 @@ struct http_config {
 	unsigned hashers;         /* threads that check and hash passwords, 1 … 16 (2) */
 	unsigned hash_queue;      /* passwords waiting for one, over 0 (32): then 503 likewise */
 	unsigned max_connections; /* of all listeners, over 0 (1024) */
-	unsigned max_per_address; /* 0: no limit of its own (0) */
-	unsigned idle_timeout_s;  /* of a connection, over 0 (60); twice that is the most a request
-				     may take to come */
-	size_t header_bytes;      /* of a connection, 1024 … (16384); more is 431 or 414 */
-	unsigned max_streams;     /* of all channels, 0 … (128); then 503 */
+	unsigned max_per_address; /* connections of an address, or an IPv6 /64; 0: any (128) */
+	const char *trusted_proxies[HTTP_MAX_PROXIES]; /* addresses: the limit is not theirs, and
+							   X-Forwarded-For counts */
+	unsigned trusted_proxy_count;
+	unsigned idle_timeout_s;     /* of a connection, over 0 (60); twice that is the most a
+					request may take to come */
+	unsigned stranger_timeout_s; /* of one that has shown no credentials yet: the most from one
+					request to the end of the next, over 0 (10) */
+	size_t header_bytes;         /* of a connection, 1024 … (16384); more is 431 or 414 */
+	unsigned max_streams;        /* of all channels, 0 … (128); then 503 */
 	unsigned cache_bytes_max; /* 0 … (8 MiB), of all cached bodies; one takes up to an eighth */
 	bool gzip;
 	bool public_metrics;

@@ -22,7 +22,7 @@ SHAPE = b'{"pattern": "read"}'
 def service():
     # Drives are read once: tags change by requests alone.
     still = ("--health", "10m", "--reconcile", "10m", "--rescan", "0")
-    service = Service("--simulate", "4", "--max-connections", "1200", *still).start()
+    service = Service("--simulate", "4", "--max-connections", "1200", "--max-per-address", "0", *still).start()
     assert service.post("/api/v1/tokens", {"name": "t"}).status_code == 201
     wait_until(lambda: all(d["temperature_c"] is not None for d in service.drives()))
     yield service
@@ -504,6 +504,8 @@ def test_a_thousand_idle_connections(service):
         for count in (127, 128, 129, 256, 512, 1000):
             while len(idle) < count:
                 idle.append(Connection(service.url))
+                idle[-1].request("GET", "/api/v1/drives")
+                assert idle[-1].response().status == 200
             started = time.monotonic()
             for _ in range(5):
                 assert ask(service, "GET", "/api/v1/drives").status == 200
@@ -517,27 +519,67 @@ def test_a_thousand_idle_connections(service):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def served(service):
+    with Connection(service.url) as c:
+        try:
+            c.request("GET", "/healthz")
+            return c.response().status == 200
+        except (AssertionError, OSError):
+            return False
+
+
 def test_connections_are_bounded(start):
     service = start("--simulate", "1", "--max-connections", "8", "--log-level", "warning")
-    held = [Connection(service.url) for _ in range(8)]
-    for c in held:
-        c.request("GET", "/healthz")
-        assert c.response().status == 200
+    held = []
+    for _ in range(8):
+        held.append(Connection(service.url))
+        held[-1].request("GET", "/api/v1/system")
+        assert held[-1].response().status == 200
     with Connection(service.url) as c:
         assert c.closed(), "a ninth connection was served"
     held.pop().socket.close()
-
-    def served():
-        with Connection(service.url) as c:
-            try:
-                c.request("GET", "/healthz")
-                return c.response().status == 200
-            except (AssertionError, OSError):
-                return False
-
-    wait_until(served, 10, "a place is free again")
+    wait_until(lambda: served(service), 10, "a place is free again")
     for c in held:
         c.socket.close()
+
+
+def test_who_holds_connections_holds_up_nobody(start):
+    service = start("--simulate", "1", "--max-connections", "64", "--max-per-address", "0")
+    with contextlib.ExitStack() as held:
+        known = held.enter_context(Connection(service.url))
+        known.request("GET", "/api/v1/system")
+        assert known.response().status == 200
+        for _ in range(200):
+            held.enter_context(Connection(service.url))
+            half = held.enter_context(Connection(service.url))
+            half.send("GET /api/v1/system HTTP/1.1\r\nHost: t\r\n")
+        assert service.get("/api/v1/system").status_code == 200
+        assert served(service)
+        known.request("GET", "/api/v1/system")
+        assert known.response().status == 200, "one that had shown its credentials was closed"
+
+
+def test_connections_of_an_address_are_bounded(start):
+    service = start("--simulate", "1", "--max-per-address", "4")
+    with contextlib.ExitStack() as held:
+        for _ in range(4):
+            c = held.enter_context(Connection(service.url, source="127.0.0.9"))
+            c.request("GET", "/api/v1/system")
+            assert c.response().status == 200
+        with Connection(service.url, source="127.0.0.9") as c:
+            assert c.closed()
+        assert served(service), "another address was refused"
+
+
+def test_behind_a_trusted_proxy_the_client_counts(start):
+    service = start("--simulate", "1", "--trusted-proxy", "127.0.0.1", "--login-failures", "2")
+    away, here = {"X-Forwarded-For": "203.0.113.9, 192.0.2.1"}, {"X-Forwarded-For": "192.0.2.2"}
+    wrong = ("admin", "wrong-password")
+    statuses = [service.get("/api/v1/drives", auth=wrong, headers=away).status_code for _ in range(3)]
+    assert statuses == [401, 401, 429]
+    assert service.get("/api/v1/drives", auth=wrong, headers=here).status_code == 401
+    service.put(WORKLOAD, json.loads(SHAPE), headers=here)
+    assert service.json("/api/v1/audit?limit=1")["items"][0]["address"] == "192.0.2.2"
 
 
 def test_idle_connections_are_closed(start):
@@ -545,9 +587,21 @@ def test_idle_connections_are_closed(start):
     with Connection(service.url) as c:
         assert c.closed()
     with Connection(service.url) as c:
-        c.request("GET", "/healthz")
+        c.request("GET", "/api/v1/system")
         assert c.response().status == 200
         assert c.closed()
+
+
+def test_strangers_have_less_time(start):
+    service = start("--simulate", "1", "--stranger-timeout", "1")
+    with Connection(service.url) as known, Connection(service.url) as stranger:
+        known.request("GET", "/api/v1/system")
+        assert known.response().status == 200
+        stranger.request("GET", "/healthz")
+        assert stranger.response().status == 200
+        assert stranger.closed()
+        known.request("GET", "/api/v1/system")
+        assert known.response().status == 200
 
 
 def test_a_trickle_is_cut_off(start):
@@ -571,7 +625,7 @@ def test_a_trickle_is_cut_off(start):
 def test_a_low_soft_limit_of_descriptors_limits_no_connections(start):
     service = start("--simulate", "1", prefix=("prlimit", "--nofile=128:4096"))
     with contextlib.ExitStack() as held:
-        for _ in range(200):
-            c = held.enter_context(Connection(service.url))
+        for n in range(200):
+            c = held.enter_context(Connection(service.url, source=f"127.0.0.{1 + n % 4}"))
             c.request("GET", "/healthz")
             assert c.response().status == 200

@@ -33,6 +33,7 @@ static _Atomic bool revoked[array_len(known)];
 static _Atomic uint64_t version = 1;
 static _Atomic unsigned hashes;
 static _Atomic bool slow_waits;
+static _Atomic unsigned slow_begun;
 static _Atomic bool throttled;
 
 static void nap(void) {
@@ -72,6 +73,7 @@ bool accounts_cached(unused_arg struct accounts *a, const char *authorization, s
 enum rc accounts_verify(unused_arg struct accounts *a, const char *authorization, struct actor *out,
 	struct err *err) {
 	int i = known_index(authorization);
+	slow_begun += accounts_is_slow(authorization);
 	while (accounts_is_slow(authorization) && slow_waits)
 		nap();
 	hashes++;
@@ -113,7 +115,7 @@ void live_accounts_revoke(const char *name) {
 void live_accounts_reset(void) {
 	for (size_t i = 0; i < array_len(known); i++)
 		remembered[i] = revoked[i] = false;
-	hashes = 0;
+	hashes = slow_begun = 0;
 	slow_waits = throttled = false;
 }
 
@@ -123,6 +125,10 @@ unsigned live_accounts_hashes(void) {
 
 void live_accounts_slow(bool wait) {
 	slow_waits = wait;
+}
+
+void live_wait_for_slow(unsigned n) {
+	live_wait(&slow_begun, n);
 }
 
 void live_accounts_throttled(bool now) {
@@ -365,6 +371,7 @@ struct http_config live_config(void) {
 		.hash_queue = 4,
 		.max_connections = 1100,
 		.idle_timeout_s = 30,
+		.stranger_timeout_s = 30,
 		.header_bytes = 16 * 1024,
 		.max_streams = 16,
 		.cache_bytes_max = 1024 * 1024,

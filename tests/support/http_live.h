@@ -45,6 +45,8 @@ void live_accounts_reset(void);
 unsigned live_accounts_hashes(void);
 /* From now on, "Basic slow" is verified only when this is taken back. */
 void live_accounts_slow(bool wait);
+/* Waits until that many are being verified. */
+void live_wait_for_slow(unsigned n);
 /* No password is checked from now on. */
 void live_accounts_throttled(bool throttled);
 

@@ -20,7 +20,7 @@ static void start(unsigned max_connections, unsigned max_per_address, unsigned i
 	struct http_config config = live_config();
 	config.max_connections = max_connections;
 	config.max_per_address = max_per_address;
-	config.idle_timeout_s = idle_timeout_s;
+	config.idle_timeout_s = config.stranger_timeout_s = idle_timeout_s;
 	live_start(&live, &config);
 }
 
@@ -46,6 +46,12 @@ static void get(struct raw_conn *c) {
 	raw_answer_free(&a);
 }
 
+static void get_known(struct raw_conn *c) {
+	struct raw_answer a = raw_request(c, "GET", "/t/things/x", AS_READER, NULL);
+	assert_int_equal(a.status, 200);
+	raw_answer_free(&a);
+}
+
 /* Keep-alive connections at and around the counts where the library's epoll loop stalls: each is
  * used again while all others are open. */
 static void many_keep_alive_connections(void **state) {
@@ -56,8 +62,10 @@ static void many_keep_alive_connections(void **state) {
 	struct raw_conn *c = calloc(1024, sizeof(*c));
 	unsigned open = 0;
 	for (size_t i = 0; i < array_len(counts); i++) {
-		for (; open < counts[i]; open++)
+		for (; open < counts[i]; open++) {
 			assert_true(raw_open(&c[open], live.url));
+			get_known(&c[open]);
+		}
 		int64_t before_ms = clock_mono_ms();
 		for (unsigned k = 0; k < open; k++)
 			get(&c[k]);
@@ -76,7 +84,7 @@ static void connections_are_limited(void **state) {
 	int64_t refused = metric_get(METRIC_HTTP_REFUSED);
 	for (int i = 0; i < 3; i++) {
 		assert_true(raw_open(&c[i], live.url));
-		get(&c[i]);
+		get_known(&c[i]);
 	}
 	assert_true(raw_open(&c[3], live.url));
 	assert_true(raw_ends(&c[3], RAW_TIMEOUT_MS));
@@ -93,12 +101,122 @@ static void connections_of_an_address_are_limited(void **state) {
 	struct raw_conn c[3];
 	for (int i = 0; i < 2; i++) {
 		assert_true(raw_open(&c[i], live.url));
-		get(&c[i]);
+		get_known(&c[i]);
 	}
 	assert_true(raw_open(&c[2], live.url));
 	assert_true(raw_ends(&c[2], RAW_TIMEOUT_MS));
 	for (int i = 0; i < 3; i++)
 		raw_close(&c[i]);
+}
+
+static void the_address_of_a_trusted_proxy_is_not_limited(void **state) {
+	(void)state;
+	struct http_config config = live_config();
+	config.max_per_address = 2;
+	config.trusted_proxies[0] = "192.0.2.1";
+	config.trusted_proxies[1] = "127.0.0.1";
+	config.trusted_proxy_count = 2;
+	live_start(&live, &config);
+	struct raw_conn c[5];
+	for (int i = 0; i < 5; i++) {
+		assert_true(raw_open(&c[i], live.url));
+		get_known(&c[i]);
+	}
+	for (int i = 0; i < 5; i++)
+		raw_close(&c[i]);
+}
+
+static void assert_address(const char *headers, const char *address) {
+	char want[80];
+	snprintf(want, sizeof(want), "\"address\":\"%s\"", address);
+	struct raw_answer a = raw_once(live.url, "GET", "/t/things/x", headers, NULL);
+	assert_int_equal(a.status, 200);
+	if (!strstr(a.body, want))
+		fail_msg("%s: %s", headers, a.body);
+	raw_answer_free(&a);
+}
+
+#define FORWARDED "X-Forwarded-For: "
+
+static void a_trusted_proxy_names_the_client(void **state) {
+	(void)state;
+	struct http_config config = live_config();
+	config.trusted_proxies[0] = "127.0.0.1";
+	config.trusted_proxy_count = 1;
+	live_start(&live, &config);
+	assert_address(AS_READER, "127.0.0.1");
+	assert_address(AS_READER FORWARDED "192.0.2.7\r\n", "192.0.2.7");
+	assert_address(AS_READER FORWARDED "10.0.0.1, 2001:db8::7 \r\n", "2001:db8::7");
+	assert_address(AS_READER FORWARDED "10.0.0.1\r\n" FORWARDED "10.0.0.2\r\n", "10.0.0.2");
+	assert_address(AS_READER FORWARDED "10.0.0.1, unknown\r\n", "127.0.0.1");
+	assert_address(AS_READER FORWARDED "\r\n", "127.0.0.1");
+}
+
+static void nobody_else_names_the_client(void **state) {
+	(void)state;
+	struct http_config config = live_config();
+	config.trusted_proxies[0] = "127.0.0.2";
+	config.trusted_proxy_count = 1;
+	live_start(&live, &config);
+	assert_address(AS_READER FORWARDED "192.0.2.7\r\n", "127.0.0.1");
+}
+
+/* Half of the places are for strangers; there, the oldest goes when another comes. */
+static void strangers_make_room_for_each_other(void **state) {
+	(void)state;
+	start(8, 0, 30);
+	struct raw_conn c[20], known;
+	assert_true(raw_open(&known, live.url));
+	get_known(&known);
+	for (int i = 0; i < 20; i++) {
+		assert_true(raw_open(&c[i], live.url));
+		get(&c[i]);
+	}
+	for (int i = 0; i < 16; i++)
+		assert_true(raw_ends(&c[i], RAW_TIMEOUT_MS));
+	get(&c[19]);
+	get_known(&known);
+	for (int i = 0; i < 20; i++)
+		raw_close(&c[i]);
+	raw_close(&known);
+}
+
+/* What is under way is not cut off for somebody new. */
+static void a_stranger_that_waits_for_us_stays(void **state) {
+	(void)state;
+	start(2, 0, 30);
+	struct raw_conn waits, other;
+	live_accounts_slow(true);
+	assert_true(raw_open(&waits, live.url));
+	assert_true(raw_sends(&waits, "GET /t/things/x HTTP/1.1\r\nHost: t\r\n" AS_SLOW "\r\n"));
+	live_wait_for_slow(1);
+	assert_true(raw_open(&other, live.url));
+	assert_true(raw_ends(&other, RAW_TIMEOUT_MS));
+	live_accounts_slow(false);
+	struct raw_answer a = raw_read(&waits, false);
+	assert_int_equal(a.status, 200);
+	raw_answer_free(&a);
+	raw_close(&waits);
+	raw_close(&other);
+}
+
+static void strangers_have_less_time(void **state) {
+	(void)state;
+	struct http_config config = live_config();
+	config.stranger_timeout_s = 1;
+	live_start(&live, &config);
+	struct raw_conn silent, used, known;
+	assert_true(raw_open(&silent, live.url));
+	assert_true(raw_open(&used, live.url));
+	assert_true(raw_open(&known, live.url));
+	get(&used);
+	get_known(&known);
+	assert_true(raw_ends(&silent, RAW_TIMEOUT_MS));
+	assert_true(raw_ends(&used, RAW_TIMEOUT_MS));
+	get_known(&known);
+	raw_close(&silent);
+	raw_close(&used);
+	raw_close(&known);
 }
 
 static void idle_connections_are_closed(void **state) {
@@ -107,7 +225,7 @@ static void idle_connections_are_closed(void **state) {
 	struct raw_conn fresh, used;
 	assert_true(raw_open(&fresh, live.url));
 	assert_true(raw_open(&used, live.url));
-	get(&used);
+	get_known(&used);
 	assert_true(raw_ends(&fresh, RAW_TIMEOUT_MS));
 	assert_true(raw_ends(&used, RAW_TIMEOUT_MS));
 	raw_close(&fresh);
@@ -250,6 +368,12 @@ int main(void) {
 		cmocka_unit_test_teardown(many_keep_alive_connections, tear_down),
 		cmocka_unit_test_teardown(connections_are_limited, tear_down),
 		cmocka_unit_test_teardown(connections_of_an_address_are_limited, tear_down),
+		cmocka_unit_test_teardown(the_address_of_a_trusted_proxy_is_not_limited, tear_down),
+		cmocka_unit_test_teardown(a_trusted_proxy_names_the_client, tear_down),
+		cmocka_unit_test_teardown(nobody_else_names_the_client, tear_down),
+		cmocka_unit_test_teardown(strangers_make_room_for_each_other, tear_down),
+		cmocka_unit_test_teardown(a_stranger_that_waits_for_us_stays, tear_down),
+		cmocka_unit_test_teardown(strangers_have_less_time, tear_down),
 		cmocka_unit_test_teardown(idle_connections_are_closed, tear_down),
 		cmocka_unit_test_teardown(slow_senders_are_cut_off, tear_down),
 		cmocka_unit_test_teardown(pipelined_requests_are_answered_in_order, tear_down),
