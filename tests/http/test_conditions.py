@@ -247,10 +247,13 @@ CHANGES = {
     "token_delete": (token_of, "DELETE", lambda: None),
 }
 OPERATIONS = sorted(CHANGES)
+# What a BMC keeps moves no version of ours; its conditions are held in test_limits.py.
+ELSEWHERE = {"host_power_patch"}
 
 
 def test_every_change_is_held_here():
-    assert {op for m, _, op, _ in routes() if m in ("PUT", "PATCH", "DELETE")} == set(CHANGES)
+    changes = {op for m, _, op, _ in routes() if m in ("PUT", "PATCH", "DELETE")}
+    assert changes == set(CHANGES) | ELSEWHERE
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
