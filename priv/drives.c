@@ -160,22 +160,33 @@ static enum rc look_at_target(const struct drives *d, const struct priv_found *f
 	return RC_OK;
 }
 
-enum rc drives_namespace(const struct drives *d, const struct priv_found *found, uint32_t nsid,
-	struct drive_namespace *ns, char *path, size_t path_size, struct err *err) {
+enum rc drives_path(const struct drives *d, const struct priv_found *found, uint32_t nsid,
+	char *path, size_t path_size, struct err *err) {
 	struct sysfs_namespace from;
-	auto_close int fd = -1;
 	enum rc rc;
 
 	if (found->drive.kind != DRIVE_NVME) {
 		str_copy(path, path_size, target_path(d, found));
-		return look_at_target(d, found, path, &fd, ns, err);
+		return RC_OK;
 	}
 	rc = find_nvme_namespace(d, found, nsid, &from, err);
-	if (rc != RC_OK)
-		return rc;
-	snprintf(path, path_size, "%s/%s", d->root->dev, from.name);
-	look_at_namespace(d, found, &from, ns);
-	return RC_OK;
+	if (rc == RC_OK)
+		snprintf(path, path_size, "%s/%s", d->root->dev, from.name);
+	return rc;
+}
+
+enum rc drives_namespace(const struct drives *d, const struct priv_found *found, uint32_t nsid,
+	struct drive_namespace *ns, struct err *err) {
+	struct sysfs_namespace from;
+	auto_close int fd = -1;
+	enum rc rc;
+
+	if (found->drive.kind != DRIVE_NVME)
+		return look_at_target(d, found, target_path(d, found), &fd, ns, err);
+	rc = find_nvme_namespace(d, found, nsid, &from, err);
+	if (rc == RC_OK)
+		look_at_namespace(d, found, &from, ns);
+	return rc;
 }
 
 /* --- operations ------------------------------------------------------------------------------ */

@@ -27,10 +27,12 @@ enum rc must_check drives_find(const struct drives *d, const struct priv_drive_r
  * drive. */
 bool drives_serial_is_unique(const struct drives *d, const struct priv_found *found);
 
-/* One namespace of a drive, or the whole of a target (nsid 0), with its uses, and the path to
- * open. Does not open it. */
+/* Where one namespace of a drive can be opened, or the whole of a target (nsid 0). */
+enum rc must_check drives_path(const struct drives *d, const struct priv_found *found,
+	uint32_t nsid, char *path, size_t path_size, struct err *err);
+/* The same with its uses. Blocks. */
 enum rc must_check drives_namespace(const struct drives *d, const struct priv_found *found,
-	uint32_t nsid, struct drive_namespace *ns, char *path, size_t path_size, struct err *err);
+	uint32_t nsid, struct drive_namespace *ns, struct err *err);
 
 /* Carries op out and fills reply, which is zeroed. Blocks. */
 void drives_op(

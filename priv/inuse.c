@@ -1,20 +1,17 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <linux/loop.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include "base/parse.h"
 #include "priv/inuse.h"
+#include "priv/kernel_uses.h"
+#include "priv/procfs.h"
 
 #define FAMILY_MAX 256 /* a disk, its partitions, and what sits on and under them */
-#define LOOPS_MAX 1024
-#define MOUNT_LINES_MAX 100000
 
 /* In order of kind, so that a mount is what people are told first. */
 static void insert(struct drive_namespace *ns, const struct drive_use *use) {
@@ -203,21 +200,6 @@ static void family_collect(struct family *f, const char *disk) {
 
 /* --- mounts and swap ------------------------------------------------------------------------- */
 
-/* The kernel writes space, tab, newline and backslash as \ooo. */
-static void unescape(char *s) {
-	char *to = s;
-
-	for (; *s; s++) {
-		if (s[0] == '\\' && s[1] >= '0' && s[1] <= '3' && s[2] && s[3]) {
-			*to++ = (char)((s[1] - '0') << 6 | (s[2] - '0') << 3 | (s[3] - '0'));
-			s += 3;
-		} else {
-			*to++ = *s;
-		}
-	}
-	*to = '\0';
-}
-
 /* A member named by a path, through links: "/dev/disk/by-id/…", "/dev/mapper/…". */
 static const struct member *family_by_path(const struct family *f, const char *path) {
 	char moved[PATH_MAX], canonical[PATH_MAX], name[SYSFS_NAME_SIZE];
@@ -258,8 +240,8 @@ static void check_mount(void *family, char *line) {
 	where[strcspn(where, " ")] = '\0';
 	source++;
 	source[strcspn(source, " \n")] = '\0';
-	unescape(where);
-	unescape(source);
+	procfs_unescape(where);
+	procfs_unescape(source);
 	m = family_by_number(f, makedev(dev_major, dev_minor));
 	if (!m)
 		m = family_by_path(f, source);
@@ -272,35 +254,16 @@ static void check_swap(void *family, char *line) {
 	const struct member *m;
 
 	line[strcspn(line, " \t\n")] = '\0';
-	unescape(line);
+	procfs_unescape(line);
 	m = family_by_path(f, line);
 	if (m)
 		use_add(f->ns, USE_SWAP, "swap on %s", m->name);
 }
 
-/* False when the file cannot be read to its end. */
-static bool each_line(const struct sysfs_root *root, const char *file,
-	void (*check)(void *arg, char *line), void *arg) {
-	char path[PATH_MAX];
-	auto_free char *line = NULL;
-	size_t size = 0;
-	FILE *in;
-	bool whole;
+/* --- whoever has one of them
+ * -------------------------------------------------------------------------------- */
 
-	snprintf(path, sizeof(path), "%s/%s", root->proc, file);
-	in = fopen(path, "re");
-	if (!in)
-		return false;
-	for (int i = 0; i < MOUNT_LINES_MAX && getline(&line, &size, in) > 0; i++)
-		check(arg, line);
-	whole = feof(in) && !ferror(in);
-	fclose(in);
-	return whole;
-}
-
-/* --- processes -------------------------------------------------------------------------------- */
-
-static const char *match_member(const void *family, const struct opened *what) {
+static const char *match_member(const void *family, const struct inode_ref *what) {
 	const struct family *f = family;
 	const struct member *m;
 
@@ -333,94 +296,16 @@ void inuse_block(const struct sysfs_root *root, struct openers *openers, const c
 	f->root = root;
 	f->ns = ns;
 	family_collect(f, name);
-	if (!each_line(root, "self/mountinfo", check_mount, f))
+	if (!procfs_each_line(root, "self/mountinfo", check_mount, f))
 		use_add(ns, USE_UNKNOWN, "the mounts could not be read");
 	/* Ours may be a mount namespace of its own, as services and containers have it. */
-	if (!each_line(root, "1/mountinfo", check_mount, f))
+	if (!procfs_each_line(root, "1/mountinfo", check_mount, f))
 		use_add(ns, USE_UNSEEN, "the mounts of the machine's init could not be read");
-	if (!each_line(root, "swaps", check_swap, f) && errno != ENOENT)
+	if (!procfs_each_line(root, "swaps", check_swap, f) && errno != ENOENT)
 		use_add(ns, USE_UNKNOWN, "the swap areas could not be read");
 	if (block.zoned)
 		use_add(ns, USE_ZONED, "%s has host-managed zones", name);
+	kernel_uses_add(root, match_member, f, ns);
 	if (openers)
 		openers_add_uses(openers, match_member, f, ns);
-}
-
-/* --- files ----------------------------------------------------------------------------------- */
-
-struct file_check {
-	const struct sysfs_root *root;
-	struct stat st;
-	struct drive_namespace *ns;
-};
-
-static bool is_file(const struct file_check *c, uint64_t dev, uint64_t ino) {
-	return c->st.st_dev == dev && c->st.st_ino == ino;
-}
-
-/* "/swap\040file file 8388604 0 -3": by what it is, since a file may have several names. */
-static void check_file_swap(void *check, char *line) {
-	const struct file_check *c = check;
-	char *kind = strpbrk(line, " \t");
-	struct stat st;
-
-	if (!kind || strncmp(kind + strspn(kind, " \t"), "file", 4) != 0)
-		return;
-	*kind = '\0';
-	unescape(line);
-	if (stat(line, &st) != 0)
-		use_add(c->ns, USE_UNSEEN, "the swap file %s could not be looked at", line);
-	else if (is_file(c, st.st_dev, st.st_ino))
-		use_add(c->ns, USE_SWAP, "it is a swap file");
-}
-
-static bool is_loop(const char *name) {
-	return strncmp(name, "loop", 4) == 0;
-}
-
-/* sysfs tells a path as it was in the mount namespace of whoever set the device up. */
-static void check_file_loop(const struct file_check *c, const char *name) {
-	char path[PATH_MAX];
-	struct loop_info64 info;
-
-	snprintf(path, sizeof(path), "%s/%s", c->root->dev, name);
-	auto_close int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0 || ioctl(fd, LOOP_GET_STATUS64, &info) != 0) {
-		if (fd < 0 || errno != ENXIO)
-			use_add(c->ns, USE_UNSEEN, "%s could not be asked what it is made of",
-				name);
-	} else if (is_file(c, info.lo_device, info.lo_inode)) {
-		use_add(c->ns, USE_HOLDER, "%s is made of it", name);
-	}
-}
-
-static void check_file_loops(const struct file_check *c) {
-	auto_free char(*names)[SYSFS_NAME_SIZE] = calloc(LOOPS_MAX, SYSFS_NAME_SIZE);
-	char dir[PATH_MAX], backing[16];
-	size_t count;
-	bool cut = true;
-
-	snprintf(dir, sizeof(dir), "%s/class/block", c->root->sys);
-	count = names ? sysfs_list(dir, is_loop, names, LOOPS_MAX, &cut) : 0;
-	if (cut)
-		use_add(c->ns, USE_UNSEEN, "the loop devices could not all be looked at");
-	for (size_t i = 0; i < count; i++)
-		if (sysfs_read(backing, sizeof(backing), "%s/%s/loop/backing_file", dir, names[i]))
-			check_file_loop(c, names[i]);
-}
-
-void inuse_file(const struct sysfs_root *root, struct openers *openers, int fd,
-	struct drive_namespace *ns) {
-	struct file_check c = {.root = root, .ns = ns};
-
-	if (fstat(fd, &c.st) != 0) {
-		use_add(ns, USE_UNKNOWN, "the file could not be looked at");
-		return;
-	}
-	ns->size_bytes = (uint64_t)c.st.st_size;
-	if (!each_line(root, "swaps", check_file_swap, &c) && errno != ENOENT)
-		use_add(ns, USE_UNSEEN, "the swap areas could not be read");
-	check_file_loops(&c);
-	if (openers)
-		openers_add_uses_of_file(openers, c.st.st_dev, c.st.st_ino, ns);
 }

@@ -26,7 +26,7 @@
 
 struct entry {
 	pid_t pid;
-	struct opened what;
+	struct inode_ref what;
 	int64_t since_ms; /* when a look found it first, monotonic */
 };
 
@@ -44,7 +44,7 @@ struct openers {
 	pthread_mutex_t mutex; /* guards all below */
 	int64_t looked_ms;     /* monotonic; 0 never */
 	size_t file_count;     /* of all times; the last FILES_MAX are looked for */
-	struct opened files[FILES_MAX];
+	struct inode_ref files[FILES_MAX];
 	unsigned generic_major; /* of NVMe namespaces as character devices; 0 none */
 	struct look *now, *before;
 };
@@ -83,11 +83,11 @@ void openers_forget(struct openers *o) {
 
 /* --- a look at all processes ------------------------------------------------------------------ */
 
-static bool same(const struct opened *a, const struct opened *b) {
+static bool same(const struct inode_ref *a, const struct inode_ref *b) {
 	return a->type == b->type && a->dev == b->dev && a->ino == b->ino;
 }
 
-static bool is_looked_for(const struct openers *o, const struct opened *what) {
+static bool is_looked_for(const struct openers *o, const struct inode_ref *what) {
 	if (what->type == S_IFBLK)
 		return true;
 	if (what->type == S_IFCHR)
@@ -105,7 +105,7 @@ static int64_t first_seen(const struct look *before, const struct entry *e, int6
 	return now_ms;
 }
 
-static void note(struct openers *o, pid_t pid, const struct opened *what) {
+static void note(struct openers *o, pid_t pid, const struct inode_ref *what) {
 	struct look *l = o->now;
 	struct entry e = {.pid = pid, .what = *what};
 
@@ -123,7 +123,7 @@ static void note(struct openers *o, pid_t pid, const struct opened *what) {
 /* Whatever the file system has cached will do: a server that does not answer must not hold us up.
  * False when we may not look. */
 static bool note_descriptor(struct openers *o, pid_t pid, int dir, const char *name) {
-	struct opened what = {0};
+	struct inode_ref what = {0};
 	struct statx stx;
 
 	if (statx(dir, name, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, 0, &stx) != 0)
@@ -236,32 +236,38 @@ static void look(struct openers *o) {
 /* --- what it says of one thing ---------------------------------------------------------------- */
 
 struct query {
-	openers_match *match;
+	inode_match *match;
 	const void *arg;
 };
 
-static bool may_close_soon(const struct openers *o, const struct query *q) {
-	int64_t now_ms = clock_mono_ms();
+/* When the last of those that have it open was first seen; 0: nobody has. */
+static int64_t last_since_ms(const struct openers *o, const struct query *q) {
+	int64_t last_ms = 0;
 
 	for (size_t i = 0; i < o->now->count; i++)
-		if (now_ms - o->now->entries[i].since_ms < SETTLE_MS &&
+		if (o->now->entries[i].since_ms > last_ms &&
 			q->match(q->arg, &o->now->entries[i].what))
-			return true;
-	return false;
+			last_ms = o->now->entries[i].since_ms;
+	return last_ms;
 }
 
+/* An earlier look will do where it found nobody. */
 static void settle(struct openers *o, const struct query *q) {
 	const struct timespec pause = {.tv_nsec = FRESH_MS * 1000000L};
-	int64_t until_ms = clock_mono_ms() + SETTLE_MS;
+	int64_t asked_ms = clock_mono_ms(), now_ms = asked_ms, since_ms;
 
-	for (;;) {
-		if (o->looked_ms == 0 || clock_mono_ms() - o->looked_ms >= FRESH_MS)
-			look(o);
-		if (!may_close_soon(o, q) || clock_mono_ms() >= until_ms)
-			return;
+	if (o->looked_ms == 0 || now_ms - o->looked_ms >= FRESH_MS)
+		look(o);
+	if (last_since_ms(o, q) && o->looked_ms < asked_ms)
+		look(o);
+	while ((since_ms = last_since_ms(o, q)) != 0 && now_ms - since_ms < SETTLE_MS &&
+		now_ms - asked_ms < SETTLE_MS) {
 		pthread_mutex_unlock(&o->mutex);
 		nanosleep(&pause, NULL);
 		pthread_mutex_lock(&o->mutex);
+		now_ms = clock_mono_ms();
+		if (now_ms - o->looked_ms >= FRESH_MS)
+			look(o);
 	}
 }
 
@@ -312,7 +318,7 @@ static void tell_unseen(const struct openers *o, struct drive_namespace *ns) {
 }
 
 void openers_add_uses(
-	struct openers *o, openers_match *match, const void *arg, struct drive_namespace *ns) {
+	struct openers *o, inode_match *match, const void *arg, struct drive_namespace *ns) {
 	const struct query q = {.match = match, .arg = arg};
 
 	pthread_mutex_lock(&o->mutex);
@@ -322,12 +328,12 @@ void openers_add_uses(
 	pthread_mutex_unlock(&o->mutex);
 }
 
-static const char *match_file(const void *arg, const struct opened *what) {
+static const char *match_file(const void *arg, const struct inode_ref *what) {
 	return same(arg, what) ? "it" : NULL;
 }
 
 void openers_add_uses_of_file(struct openers *o, dev_t dev, ino_t ino, struct drive_namespace *ns) {
-	const struct opened file = {.type = S_IFREG, .dev = dev, .ino = ino};
+	const struct inode_ref file = {.type = S_IFREG, .dev = dev, .ino = ino};
 
 	pthread_mutex_lock(&o->mutex);
 	if (!is_looked_for(o, &file)) {

@@ -5,22 +5,11 @@
 #ifndef DRIVEWATT_PRIV_OPENERS_H
 #define DRIVEWATT_PRIV_OPENERS_H
 
-#include <sys/types.h>
-
 #include "model/drive.h"
+#include "priv/inode_ref.h"
 #include "priv/sysfs.h"
 
 struct openers;
-
-/* What a descriptor stands for: a device by its number, a regular file by device and inode. */
-struct opened {
-	mode_t type; /* S_IFBLK, S_IFCHR or S_IFREG */
-	dev_t dev;
-	ino_t ino; /* 0 for devices */
-};
-
-/* The name by which people know it, when it is one of those that are asked for; else NULL. */
-typedef const char *openers_match(const void *arg, const struct opened *what);
 
 /* root is borrowed. NULL: no memory. */
 struct openers *openers_new(const struct sysfs_root *root);
@@ -37,7 +26,7 @@ void openers_forget(struct openers *o);
  * about that long.
  */
 void openers_add_uses(
-	struct openers *o, openers_match *match, const void *arg, struct drive_namespace *ns);
+	struct openers *o, inode_match *match, const void *arg, struct drive_namespace *ns);
 /* The same for a regular file, called "it". */
 void openers_add_uses_of_file(struct openers *o, dev_t dev, ino_t ino, struct drive_namespace *ns);
 

@@ -5,9 +5,11 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <time.h>
 
 #include "base/parse.h"
 #include "priv/consent.h"
@@ -16,6 +18,8 @@
 #include "priv/prepare.h"
 
 #define LOCKS_MAX 1024
+#define LOCK_WAIT_MS 2000
+#define LOCK_STEP_MS 100
 
 /* --- locks ----------------------------------------------------------------------------------- */
 
@@ -85,25 +89,6 @@ struct request {
 	unsigned index;
 };
 
-/* The node must be what sysfs said; the name may have moved to another drive meanwhile. */
-static enum rc check_opened(
-	int fd, bool file, const struct drive_namespace *ns, char *key, struct err *err) {
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return err_errno(err, errno, "fstat");
-	if (file && S_ISREG(st.st_mode)) {
-		snprintf(key, TARGET_KEY_SIZE, "file %lx:%lx", (unsigned long)st.st_dev,
-			(unsigned long)st.st_ino);
-		return RC_OK;
-	}
-	if (file || !S_ISBLK(st.st_mode) || major(st.st_rdev) != ns->dev_major ||
-		minor(st.st_rdev) != ns->dev_minor)
-		return err_set(err, RC_NOT_FOUND, "another device has taken its place");
-	snprintf(key, TARGET_KEY_SIZE, "block %u:%u", ns->dev_major, ns->dev_minor);
-	return RC_OK;
-}
-
 /*
  * The last gate: an exclusive open, kept until the run ends; the kernel then lets nobody mount or
  * claim the device or a part of it. *busy: someone has claimed it already.
@@ -116,6 +101,59 @@ static enum rc open_block(const char *path, int *fd, bool *busy, struct err *err
 	if (*busy)
 		*fd = open(path, flags);
 	return *fd < 0 ? err_errno(err, errno, path) : RC_OK;
+}
+
+static enum rc open_target(const struct request *r, const struct priv_found *found, int *fd,
+	bool *busy, struct err *err) {
+	uint32_t nsid = r->start->targets[r->index].nsid;
+	char path[PATH_MAX];
+	enum rc rc = drives_path(r->drives, found, nsid, path, sizeof(path), err);
+
+	if (rc != RC_OK)
+		return rc;
+	return found->drive.kind == DRIVE_FILE ? file_open(path, found->drive.serial, fd, err)
+					       : open_block(path, fd, busy, err);
+}
+
+/* By what was opened: a name may mean something else by now. */
+static enum rc hold_opened(const struct request *r, struct run_target *t, struct err *err) {
+	char key[TARGET_KEY_SIZE];
+	struct stat st;
+
+	if (fstat(t->fd, &st) != 0)
+		return err_errno(err, errno, "fstat");
+	if (S_ISBLK(st.st_mode))
+		snprintf(key, sizeof(key), "block %u:%u", major(st.st_rdev), minor(st.st_rdev));
+	else
+		snprintf(key, sizeof(key), "file %lx:%lx", (unsigned long)st.st_dev,
+			(unsigned long)st.st_ino);
+	return hold(r->locks, t, key, err);
+}
+
+/* udev has a device locked while it looks at it, which it does after every write, and lets alone
+ * what others have locked. */
+static bool lock_target(int fd) {
+	const struct timespec pause = {.tv_nsec = LOCK_STEP_MS * 1000000L};
+
+	for (int waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; waited_ms += LOCK_STEP_MS) {
+		if (errno != EWOULDBLOCK)
+			return true;
+		if (waited_ms >= LOCK_WAIT_MS)
+			return false;
+		nanosleep(&pause, NULL);
+	}
+	return true;
+}
+
+/* What was looked at by its name is what was opened; a file has no device number. */
+static enum rc check_opened(int fd, const struct drive_namespace *ns, struct err *err) {
+	struct stat st;
+
+	if (fstat(fd, &st) != 0)
+		return err_errno(err, errno, "fstat");
+	if (S_ISCHR(st.st_mode) || st.st_rdev != makedev(ns->dev_major, ns->dev_minor))
+		return err_set(err, RC_NOT_FOUND, "another device has taken its place");
+	return RC_OK;
 }
 
 static uint64_t region_of(const struct priv_run_start *start, unsigned index) {
@@ -144,49 +182,57 @@ static void drop_page_cache(int fd, bool file) {
 		ioctl(fd, BLKFLSBUF, 0);
 }
 
-/* Opens the target and finds out what is on it: looks for uses after the open, when nobody can
- * claim it any more. */
-static enum rc open_and_look(const struct request *r, const struct priv_found *found,
-	struct run_target *t, struct drive_namespace *ns, struct err *err) {
-	uint32_t nsid = r->start->targets[r->index].nsid;
-	bool file = found->drive.kind == DRIVE_FILE, busy = false;
-	char path[PATH_MAX], key[TARGET_KEY_SIZE];
-	enum rc rc;
+/* Finds out what is on the target after it was opened, when nobody can claim it any more. */
+static enum rc look_at_opened(const struct request *r, struct priv_found *found,
+	const struct run_target *t, struct drive_namespace *ns, struct err *err) {
+	const struct priv_run_target *wanted = &r->start->targets[r->index];
+	bool locked = lock_target(t->fd);
+	enum rc rc = drives_find(r->drives, &wanted->drive, found, err);
 
-	rc = drives_namespace(r->drives, found, nsid, ns, path, sizeof(path), err);
-	if (rc == RC_OK)
-		rc = file ? file_open(path, found->drive.serial, &t->fd, err)
-			  : open_block(path, &t->fd, &busy, err);
 	openers_forget(r->drives->openers);
 	if (rc == RC_OK)
-		rc = drives_namespace(r->drives, found, nsid, ns, path, sizeof(path), err);
+		rc = drives_namespace(r->drives, found, wanted->nsid, ns, err);
 	if (rc == RC_OK)
-		rc = check_opened(t->fd, file, ns, key, err);
-	if (rc == RC_OK)
-		rc = hold(r->locks, t, key, err);
+		rc = check_opened(t->fd, ns, err);
 	if (rc != RC_OK)
 		return rc;
-	if (busy)
-		use_add(ns, USE_OPEN, "the kernel refuses an exclusive open");
+	if (!locked)
+		use_add(ns, USE_OPEN, "somebody has locked it");
 	inuse_signature(t->fd, ns);
-	drop_page_cache(t->fd, file);
 	return RC_OK;
+}
+
+static enum rc open_and_look(const struct request *r, struct priv_found *found,
+	struct run_target *t, struct drive_namespace *ns, struct err *err) {
+	bool busy = false;
+	enum rc rc = drives_find(r->drives, &r->start->targets[r->index].drive, found, err);
+
+	if (rc == RC_OK)
+		rc = open_target(r, found, &t->fd, &busy, err);
+	if (rc == RC_OK)
+		rc = hold_opened(r, t, err);
+	if (rc == RC_OK)
+		rc = look_at_opened(r, found, t, ns, err);
+	if (rc == RC_OK && busy)
+		use_add(ns, USE_OPEN, "the kernel refuses an exclusive open");
+	return rc;
 }
 
 static enum rc prepare_real(const struct request *r, struct run_target *t, struct err *err) {
 	struct drive_namespace ns;
 	struct priv_found found;
 	struct consent_target consent = {.index = r->index, .ns = &ns};
-	enum rc rc = drives_find(r->drives, &r->start->targets[r->index].drive, &found, err);
+	enum rc rc = open_and_look(r, &found, t, &ns, err);
 
-	if (rc == RC_OK)
-		rc = open_and_look(r, &found, t, &ns, err);
 	if (rc != RC_OK)
 		return rc;
 	consent.serial = found.drive.serial;
 	consent.serial_unique = drives_serial_is_unique(r->drives, &found);
 	rc = consent_target(r->drives->config, r->start, &consent, err);
-	return rc == RC_OK ? fill_job(r, &ns, t, err) : rc;
+	if (rc != RC_OK)
+		return rc;
+	drop_page_cache(t->fd, found.drive.kind == DRIVE_FILE);
+	return fill_job(r, &ns, t, err);
 }
 
 /* --- simulated drives ------------------------------------------------------------------------ */

@@ -316,6 +316,39 @@ def test_a_mount_that_no_table_shows_is_found(third, bed, tmp_path):
     bed.run("wipefs", "-qa", "/dev/nvme2n1")
 
 
+def test_a_drive_that_is_exported_is_not_touched(third, bed):
+    """configfs as it looks with nvmet."""
+    bed.run("mount", "-t", "tmpfs", "tmpfs", "/sys/kernel")
+    namespace = "/sys/kernel/config/nvmet/subsystems/nqn.one/namespaces/1"
+    try:
+        bed.run("mkdir", "-p", namespace)
+        bed.run("sh", "-c", f"echo /dev/nvme2n1 >{namespace}/device_path")
+        assert "nvmet exports nvme2n1" in third.refusal("seq-write-128k", **consent(third))
+        wait_until(lambda: third.now()["in_use"], what="it is shown")
+    finally:
+        bed.run("umount", "/sys/kernel")
+
+
+def test_a_drive_that_a_loop_device_is_made_of_is_not_touched(third, bed):
+    loop = bed.run("losetup", "-f", "--show", "/dev/nvme2n1").strip()
+    try:
+        why = third.refusal("seq-write-128k", **consent(third))
+        assert f"{os.path.basename(loop)} is made of nvme2n1" in why
+    finally:
+        bed.run("losetup", "-d", loop)
+
+
+def test_a_run_locks_its_drive(third, bed):
+    """So that udev lets it alone."""
+    body = {"drives": [third.id], "workload": "rand-read-4k", "runtime_s": 600}
+    run = third.service.post("/api/v1/benchmarks", body).headers["Location"]
+    wait_until(lambda: third.service.json(run)["state"] == "running", what="the run is running")
+    assert "locked" in bed.run("sh", "-c", "flock --nonblock /dev/nvme2n1 true || echo locked")
+    assert third.service.post(run + "/cancel").status_code == 202
+    wait_until(lambda: third.service.json(run)["ended_at"], what="the run is over")
+    assert "locked" not in bed.run("sh", "-c", "flock --nonblock /dev/nvme2n1 true || echo locked")
+
+
 def test_without_the_right_to_look_nothing_is_written(start, bed):
     """Who has a drive open cannot be told then; reading needs no such thing."""
     kept = "-all,+sys_admin,+setuid,+setgid,+setpcap,+chown"

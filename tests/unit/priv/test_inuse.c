@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -15,6 +16,7 @@
 #include "priv/consent.h"
 #include "priv/inuse.h"
 #include "tests/support/fake_tree.h"
+#include "tests/support/stranger.h"
 
 /* --- a machine with every way to be in use ---------------------------------------------------- */
 
@@ -336,6 +338,26 @@ static void loop_remove(int number) {
 	assert_int_equal(ioctl(loop, LOOP_CLR_FD, 0), 0);
 }
 
+static void finds_a_loop_device_made_of_another(void **state) {
+	char image[160], below[32], detail[64], other_detail[64];
+	struct drive_namespace ns = {0};
+	int lower, upper;
+
+	(void)state;
+	path_in_tree(image, "image");
+	fake_tree_file(&tree, "image", "%8192s", "");
+	lower = loop_add(image);
+	snprintf(below, sizeof(below), "/dev/loop%d", lower);
+	upper = loop_add(below);
+	inuse_block(&sysfs_live, NULL, below + 5, &ns);
+	snprintf(detail, sizeof(detail), "loop%d is made of loop%d", upper, lower);
+	snprintf(other_detail, sizeof(other_detail), "loop%d is made of loop%d", lower, lower);
+	loop_remove(upper);
+	loop_remove(lower);
+	assert_true(has_use(&ns, USE_HOLDER, detail));
+	assert_false(has_use(&ns, USE_HOLDER, other_detail));
+}
+
 static bool is_made_into(const char *path, int loop) {
 	struct drive_namespace ns;
 	char detail[64];
@@ -385,6 +407,119 @@ static void a_loop_device_that_does_not_answer_counts(void **state) {
 	look_at_file(&root, path, &ns);
 	assert_true(has_use(&ns, USE_UNSEEN, "loop3 could not be asked what it is made of"));
 	assert_int_equal(ns.use_count, 1);
+}
+
+/* --- exports ---------------------------------------------------------------------------------- */
+
+#define NVMET "sys/kernel/config/nvmet/subsystems/nqn.one/"
+
+static void finds_what_is_exported_to_other_machines(void **state) {
+	struct drive_namespace ns;
+	char node[160];
+
+	(void)state;
+	path_in_tree(node, "node");
+	assert_int_equal(mknod(node, S_IFBLK | 0600, makedev(259, 51)), 0);
+	fake_tree_file(&tree, NVMET "namespaces/1/device_path", "/dev/nvme3n1\n");
+	fake_tree_file(&tree, NVMET "namespaces/2/device_path", "(null)\n");
+	fake_tree_file(&tree, NVMET "namespaces/3/device_path", "%s\n", node);
+	fake_tree_file(&tree, "sys/kernel/config/target/core/iblock_0/a/udev_path", "/dev/dm-0\n");
+	look("nvme3n1", &ns);
+	assert_int_equal(ns.use_count, 1);
+	assert_true(has_use(&ns, USE_EXPORT, "nvmet exports nvme3n1"));
+	look("nvme5n1", &ns);
+	assert_true(has_use(&ns, USE_EXPORT, "nvmet exports nvme5n1p1"));
+	look("nvme1n1", &ns);
+	assert_true(has_use(&ns, USE_EXPORT, "LIO exports dm-0"));
+	look("nvme6n1", &ns);
+	assert_int_equal(ns.use_count, 0);
+}
+
+static void finds_a_controller_that_is_passed_on(void **state) {
+	struct drive_namespace ns;
+
+	(void)state;
+	fake_tree_file(&tree, "sys/class/nvme/nvme9/nvme3c9n1/nsid", "1\n");
+	fake_tree_file(&tree, NVMET "passthru/device_path", "/dev/nvme9\n");
+	look("nvme3n1", &ns);
+	assert_true(has_use(&ns, USE_EXPORT, "nvmet passes on nvme3n1"));
+	look("nvme6n1", &ns);
+	assert_int_equal(ns.use_count, 0);
+}
+
+static void exports_that_cannot_be_seen_are_told(void **state) {
+	struct drive_namespace ns;
+
+	(void)state;
+	fake_tree_dir(&tree, "sys/module/nvmet");
+	look("nvme3n1", &ns);
+	assert_true(has_use(&ns, USE_UNSEEN, "nvmet is loaded, what it exports cannot be seen"));
+	assert_int_equal(ns.use_count, 1);
+	fake_tree_dir(&tree, "sys/kernel/config/nvmet");
+	look("nvme3n1", &ns);
+	assert_int_equal(ns.use_count, 0);
+}
+
+static void finds_files_that_are_exported(void **state) {
+	struct drive_namespace ns;
+	char image[160];
+
+	(void)state;
+	path_in_tree(image, "image");
+	fake_tree_file(&tree, "image", "1");
+	fake_tree_file(&tree, "proc/swaps", "Filename\n");
+	look_at_file(&root, image, &ns);
+	assert_int_equal(ns.use_count, 0);
+	fake_tree_file(&tree, NVMET "namespaces/1/device_path", "%s\n", image);
+	look_at_file(&root, image, &ns);
+	assert_true(has_use(&ns, USE_EXPORT, "nvmet exports it"));
+}
+
+/* --- files that somebody writes to, or has locked --------------------------------------------- */
+
+static bool open_to_write(const void *path) {
+	return open(path, O_RDWR) >= 0;
+}
+
+static bool map_to_write(const void *path) {
+	auto_close int fd = open(path, O_RDWR);
+
+	return mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) != MAP_FAILED;
+}
+
+static bool lock_to_read(const void *path) {
+	struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = 100, .l_len = 1};
+	int fd = open(path, O_RDONLY);
+
+	return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+static void finds_who_writes_to_a_file_without_proc(void **state) {
+	static const struct {
+		bool (*act)(const void *path);
+		const char *detail;
+	} cases[] = {
+		{open_to_write, "somebody has it open for writing"},
+		{map_to_write, "somebody has it open for writing"},
+		{lock_to_read, "somebody has locked it"},
+	};
+	struct drive_namespace ns;
+	struct stranger s;
+	char image[160];
+
+	(void)state;
+	path_in_tree(image, "image");
+	fake_tree_file(&tree, "image", "%8192s", "");
+	fake_tree_file(&tree, "proc/swaps", "Filename\n");
+	for (size_t i = 0; i < array_len(cases); i++) {
+		stranger_make(&s, cases[i].act, image);
+		look_at_file(&root, image, &ns);
+		stranger_release(&s);
+		assert_int_equal(ns.use_count, 1);
+		assert_true(has_use(&ns, USE_OPEN, cases[i].detail));
+		look_at_file(&root, image, &ns);
+		assert_int_equal(ns.use_count, 0);
+	}
 }
 
 /* --- signatures --------------------------------------------------------------------------------
@@ -535,7 +670,13 @@ int main(void) {
 		ON_MACHINE(what_cannot_be_looked_at_counts),
 		ON_MACHINE(files_may_be_swap_under_any_name),
 		ON_MACHINE(finds_loop_devices_under_any_name),
+		ON_MACHINE(finds_a_loop_device_made_of_another),
 		ON_MACHINE(a_loop_device_that_does_not_answer_counts),
+		ON_MACHINE(finds_what_is_exported_to_other_machines),
+		ON_MACHINE(finds_a_controller_that_is_passed_on),
+		ON_MACHINE(exports_that_cannot_be_seen_are_told),
+		ON_MACHINE(finds_files_that_are_exported),
+		ON_MACHINE(finds_who_writes_to_a_file_without_proc),
 		ON_MACHINE(answers_every_request_rightly),
 		cmocka_unit_test(uses_are_bounded),
 		cmocka_unit_test(finds_signatures_and_partition_tables),

@@ -42,7 +42,7 @@ static int end(void **state) {
 	return 0;
 }
 
-static void ask_at(const struct sysfs_root *root, openers_match *match, const void *arg) {
+static void ask_at(const struct sysfs_root *root, inode_match *match, const void *arg) {
 	openers_free(openers);
 	openers = openers_new(root);
 	assert_non_null(openers);
@@ -65,8 +65,8 @@ static bool is_told(enum use_kind kind, const char *part) {
 	return false;
 }
 
-static const char *match_device(const void *arg, const struct opened *what) {
-	const struct opened *wanted = arg;
+static const char *match_device(const void *arg, const struct inode_ref *what) {
+	const struct inode_ref *wanted = arg;
 
 	return what->type == wanted->type && what->dev == wanted->dev ? "the device" : NULL;
 }
@@ -74,8 +74,8 @@ static const char *match_device(const void *arg, const struct opened *what) {
 /* --- real processes --------------------------------------------------------------------------- */
 
 /* A block device of its own, that nothing stands behind. */
-static struct opened make_device(char path[96]) {
-	struct opened device = {.type = S_IFBLK, .dev = makedev(7, 250)};
+static struct inode_ref make_device(char path[96]) {
+	struct inode_ref device = {.type = S_IFBLK, .dev = makedev(7, 250)};
 
 	snprintf(path, 96, "%s/device", tree.top);
 	assert_int_equal(mknod(path, S_IFBLK | 0600, device.dev), 0);
@@ -89,7 +89,7 @@ static bool open_path(const void *path) {
 static void a_stranger_is_told_by_name_and_number(void **state) {
 	struct stranger s;
 	char path[96], words[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	ask_at(&sysfs_live, match_device, &device);
@@ -109,7 +109,7 @@ static void a_stranger_is_told_by_name_and_number(void **state) {
 static void it_is_found_under_any_name(void **state) {
 	struct stranger s;
 	char path[96], other[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	snprintf(other, sizeof(other), "%s/another name", tree.top);
@@ -123,7 +123,7 @@ static void it_is_found_under_any_name(void **state) {
 
 static void we_and_our_children_are_no_strangers(void **state) {
 	char path[96], byte;
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 	auto_close int own = open(path, O_PATH | O_CLOEXEC);
 	int hold[2], status;
 	pid_t child;
@@ -150,7 +150,7 @@ static bool open_under_odd_name(const void *path) {
 static void names_are_made_printable(void **state) {
 	struct stranger s;
 	char path[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	stranger_make(&s, open_under_odd_name, path);
@@ -164,7 +164,7 @@ static void names_are_made_printable(void **state) {
 static void many_are_counted(void **state) {
 	struct stranger all[7];
 	char path[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	for (size_t i = 0; i < array_len(all); i++)
@@ -205,7 +205,7 @@ static void a_file_is_found_by_any_of_its_names(void **state) {
 
 /* In a process of its own: 1 when the use was told. */
 static bool told_in_child(
-	bool (*act)(void), const struct opened *device, enum use_kind kind, const char *part) {
+	bool (*act)(void), const struct inode_ref *device, enum use_kind kind, const char *part) {
 	int status;
 	pid_t pid = fork();
 
@@ -243,7 +243,7 @@ static bool enter_process_namespace(void) {
 static void what_may_not_be_looked_into_is_told(void **state) {
 	struct stranger s;
 	char path[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	stranger_make(&s, open_path, path);
@@ -255,7 +255,7 @@ static void what_may_not_be_looked_into_is_told(void **state) {
 
 static void a_containers_processes_are_not_the_machines(void **state) {
 	char path[96];
-	struct opened device = make_device(path);
+	struct inode_ref device = make_device(path);
 
 	(void)state;
 	assert_true(told_in_child(enter_process_namespace, &device, USE_UNSEEN,
@@ -263,7 +263,7 @@ static void a_containers_processes_are_not_the_machines(void **state) {
 }
 
 static void init_may_keep_its_descriptors_to_itself(void **state) {
-	struct opened device = {.type = S_IFBLK, .dev = makedev(7, 250)};
+	struct inode_ref device = {.type = S_IFBLK, .dev = makedev(7, 250)};
 
 	(void)state;
 	fake_tree_file(&tree, "proc/1/fd", "no directory: it cannot be opened as one");
@@ -278,7 +278,7 @@ static void init_may_keep_its_descriptors_to_itself(void **state) {
 
 static void without_proc_nothing_is_seen(void **state) {
 	struct sysfs_root blind = {.sys = tree.sys, .proc = "/nonexistent", .dev = tree.dev};
-	struct opened device = {.type = S_IFBLK, .dev = makedev(7, 250)};
+	struct inode_ref device = {.type = S_IFBLK, .dev = makedev(7, 250)};
 
 	(void)state;
 	ask_at(&blind, match_device, &device);
@@ -289,7 +289,7 @@ static void without_proc_nothing_is_seen(void **state) {
  */
 
 static void namespaces_have_a_character_device_too(void **state) {
-	struct opened zero = {.type = S_IFCHR, .dev = makedev(1, 5)};
+	struct inode_ref zero = {.type = S_IFCHR, .dev = makedev(1, 5)};
 
 	(void)state;
 	fake_tree_file(&tree, "proc/77/comm", "nvme\n");
@@ -302,12 +302,12 @@ static void namespaces_have_a_character_device_too(void **state) {
 }
 
 struct fleeting {
-	struct opened device;
+	struct inode_ref device;
 	char link[160];
 };
 
 /* Closed as soon as a look has found it. */
-static const char *match_and_close(const void *arg, const struct opened *what) {
+static const char *match_and_close(const void *arg, const struct inode_ref *what) {
 	const struct fleeting *f = arg;
 
 	if (!match_device(&f->device, what))
@@ -330,7 +330,7 @@ static void who_closes_it_soon_does_not_count(void **state) {
 }
 
 static void too_many_are_told_as_such(void **state) {
-	struct opened other = {.type = S_IFBLK, .dev = makedev(7, 251)};
+	struct inode_ref other = {.type = S_IFBLK, .dev = makedev(7, 251)};
 	char path[96], name[64];
 
 	(void)state;

@@ -262,7 +262,8 @@ static void namespaces_are_found_by_their_id(void **state) {
 
 	(void)state;
 	assert_int_equal(sysfs_controller_read(&root, "nvme0", &f, NULL), RC_OK);
-	assert_int_equal(drives_namespace(&drives, &f, 5, &ns, path, sizeof(path), NULL), RC_OK);
+	assert_int_equal(drives_path(&drives, &f, 5, path, sizeof(path), NULL), RC_OK);
+	assert_int_equal(drives_namespace(&drives, &f, 5, &ns, NULL), RC_OK);
 	snprintf(expected, sizeof(expected), "%s/nvme0n2", tree.dev);
 	assert_string_equal(path, expected);
 	assert_string_equal(ns.path, "/dev/nvme0n2");
@@ -272,18 +273,17 @@ static void namespaces_are_found_by_their_id(void **state) {
 	assert_int_equal(ns.dev_major, 259);
 	assert_int_equal(ns.dev_minor, 1);
 	assert_int_equal(ns.use_count, 0);
-	assert_int_equal(
-		drives_namespace(&drives, &f, 2, &ns, path, sizeof(path), NULL), RC_NOT_FOUND);
+	assert_int_equal(drives_path(&drives, &f, 2, path, sizeof(path), NULL), RC_NOT_FOUND);
+	assert_int_equal(drives_namespace(&drives, &f, 2, &ns, NULL), RC_NOT_FOUND);
 }
 
 static void a_shared_namespace_goes_by_its_head(void **state) {
 	struct drive_namespace ns;
 	struct priv_found f;
-	char path[160];
 
 	(void)state;
 	assert_int_equal(sysfs_controller_read(&root, "nvme3", &f, NULL), RC_OK);
-	assert_int_equal(drives_namespace(&drives, &f, 1, &ns, path, sizeof(path), NULL), RC_OK);
+	assert_int_equal(drives_namespace(&drives, &f, 1, &ns, NULL), RC_OK);
 	assert_string_equal(ns.path, "/dev/nvme2n1");
 	assert_int_equal(ns.use_count, 1);
 	assert_int_equal(ns.uses[0].kind, USE_SHARED);
