@@ -19,6 +19,7 @@
 #include "core/energy.h"
 #include "core/hosts.h"
 #include "core/httpc.h"
+#include "core/meters.h"
 #include "core/once.h"
 #include "core/power.h"
 #include "core/privc.h"
@@ -187,6 +188,17 @@ static enum rc make_helper(struct core *core, struct err *err) {
 	return core->privc ? RC_OK : err->rc;
 }
 
+/* Simulated drives have a simulated meter. */
+static enum rc make_meters(struct core *core, struct err *err) {
+	const struct meters_config config = {
+		.host_id = core->host_id, .period_ms = core->config.meter_ms};
+	if (!core->privc || core->config.simulate)
+		return RC_OK;
+	core->meters = meters_new(
+		&config, core->hosts, core->energy, core->privc, core->timers, core->jobs, err);
+	return core->meters ? RC_OK : err->rc;
+}
+
 static enum rc make_sim(struct core *core, struct err *err) {
 	const struct core_config *c = &core->config;
 	char dir[PATH_MAX];
@@ -233,6 +245,7 @@ struct core *core_new(const struct core_config *config, struct err *err) {
 		make_hosts,
 		make_drives,
 		make_helper,
+		make_meters,
 		make_sim,
 		make_bench,
 	};
@@ -291,6 +304,8 @@ enum rc core_start(struct core *core, struct err *err) {
 		rc = drives_start(core->drives, err);
 	if (!rc)
 		rc = hosts_start(core->hosts, err);
+	if (!rc && core->meters)
+		rc = meters_start(core->meters, err);
 	if (!rc)
 		rc = tasks_start(core->tasks, err);
 	if (!rc)
@@ -309,7 +324,10 @@ static void stop_drives(struct core *core) {
 		tasks_stop(core->tasks);
 	if (core->drives)
 		drives_stop(core->drives);
+	if (core->meters)
+		meters_stop(core->meters);
 	privc_free(core->privc);
+	meters_free(core->meters);
 	sim_free(core->sim);
 	if (core->drives)
 		drives_drain(core->drives);

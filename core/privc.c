@@ -23,7 +23,7 @@ struct pending {
 	enum priv_type type; /* of the request */
 	bool overdue;        /* DRIVE_OP: RC_TIMEOUT was answered, the late answer is awaited */
 	bool started;        /* RUN_START: said RC_OK, the exit is awaited */
-	uint32_t verb;       /* DRIVE_OP */
+	uint32_t verb;       /* DRIVE_OP; of METER the meter */
 	char run_id[RUN_ID_SIZE];
 	void *arg;
 	union {
@@ -37,6 +37,7 @@ struct pending {
 			void (*exited)(void *arg, const struct priv_run_exited *x);
 		} run;
 		struct latch *reap;
+		void (*meter)(void *arg, const struct priv_meter_reply *r);
 	} on;
 };
 
@@ -131,6 +132,11 @@ static bool on_reaped(struct pending *q, const void *body, int fd unused_arg) {
 	return false;
 }
 
+static bool on_meter_reply(struct pending *q, const void *body, int fd unused_arg) {
+	q->on.meter(q->arg, body);
+	return false;
+}
+
 struct answer {
 	enum priv_type request;
 	bool takes_fd;
@@ -144,6 +150,7 @@ static const struct answer answers[] = {
 	[PRIV_RUN_STARTED] = {PRIV_RUN_START, true, on_run_started},
 	[PRIV_RUN_EXITED] = {PRIV_RUN_START, false, on_run_exited},
 	[PRIV_REAPED] = {PRIV_REAP, false, on_reaped},
+	[PRIV_METER_REPLY] = {PRIV_METER, false, on_meter_reply},
 };
 
 /* An answer that nobody waits for is dropped: its request failed on our side. */
@@ -199,12 +206,19 @@ static void fail_reap(struct pending *q) {
 	latch_unref(q->on.reap);
 }
 
+static void fail_meter(struct pending *q) {
+	struct priv_meter_reply r = {.rc = RC_UNAVAILABLE, .meter = q->verb};
+	str_copy(r.msg, sizeof(r.msg), gone);
+	q->on.meter(q->arg, &r);
+}
+
 static void fail(struct pending *q) {
 	static void (*const fails[])(struct pending * q) = {
 		[PRIV_ENUMERATE] = fail_enumerate,
 		[PRIV_DRIVE_OP] = fail_drive_op,
 		[PRIV_RUN_START] = fail_run,
 		[PRIV_REAP] = fail_reap,
+		[PRIV_METER] = fail_meter,
 	};
 	fails[q->type](q);
 	free(q);
@@ -390,6 +404,17 @@ void privc_run_forget(struct privc *p, const char *run_id) {
 	str_copy(f.run_id, sizeof(f.run_id), run_id);
 	/* Nobody to tell: without a helper there is no directory either. */
 	(void)!notify(p, PRIV_RUN_FORGET, &f, &err);
+}
+
+enum rc privc_meter(struct privc *p, enum priv_meter meter,
+	void (*fn)(void *arg, const struct priv_meter_reply *r), void *arg, struct err *err) {
+	const struct priv_meter_ask ask = {.meter = meter};
+	struct pending *q = pending_new(PRIV_METER, arg, err);
+	if (!q)
+		return RC_NOMEM;
+	q->on.meter = fn;
+	q->verb = meter;
+	return request(p, q, &ask, err);
 }
 
 enum rc privc_reap(

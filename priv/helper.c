@@ -7,19 +7,24 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "priv/dcmi.h"
 #include "priv/helper.h"
 #include "priv/lanes.h"
+#include "priv/parts.h"
 #include "priv/privileges.h"
 #include "priv/rundir.h"
 #include "priv/runs.h"
 
 #define LANES_WAIT_MS 1000
 #define FIO_WAIT_MS 4000
+#define DCMI_MS 10000
 
 struct helper {
 	int sock;
+	struct sysfs_root root;
 	struct drives drives;
 	struct lanes *lanes;
 	struct runs *runs;
@@ -186,6 +191,110 @@ static void on_drive_op(struct helper *h, uint64_t seq, const void *body) {
 	answer_failed(h, seq, &reply, err.msg);
 }
 
+/* --- the machine's own meters, each in a lane ---------------------------------------------------
+ */
+
+struct meter_op {
+	struct lane_op op;
+	struct helper *helper;
+	uint64_t seq;
+	struct priv_meter_reply reply;
+};
+
+static enum rc read_dcmi(const struct helper *h, struct priv_meter_reply *r, struct err *err) {
+	const struct priv_config *c = h->drives.config;
+
+	if (!c->dcmi_path || c->no_devices)
+		return err_set(err, RC_UNSUPPORTED, "DCMI is not to be asked");
+	return dcmi_read(c->dcmi_path, DCMI_MS, &r->power_mw, err);
+}
+
+static enum rc read_parts(
+	const struct helper *h, struct priv_meter_reply *r, unused_arg struct err *err) {
+	parts_read(&h->root, &r->u.parts);
+	return RC_OK;
+}
+
+static enum rc read_machine(
+	const struct helper *h, struct priv_meter_reply *r, unused_arg struct err *err) {
+	machine_read(&h->root, &r->u.machine);
+	return RC_OK;
+}
+
+static const struct {
+	const char *lane;
+	enum rc (*read)(const struct helper *h, struct priv_meter_reply *r, struct err *err);
+} meters[PRIV_METER_COUNT_] = {
+	[PRIV_METER_DCMI] = {"meter:dcmi", read_dcmi},
+	[PRIV_METER_PARTS] = {"meter:parts", read_parts},
+	[PRIV_METER_MACHINE] = {"meter:machine", read_machine},
+};
+
+static void answer_meter(
+	const struct helper *h, uint64_t seq, struct priv_meter_reply *r, const struct err *err) {
+	r->rc = (int32_t)err->rc;
+	str_copy(r->msg, sizeof(r->msg), err->msg);
+	answer(h->sock, PRIV_METER_REPLY, seq, r);
+}
+
+static void meter_run(struct lane_op *op) {
+	struct meter_op *m = (struct meter_op *)op;
+	struct err err = {0};
+
+	m->reply.rc = (int32_t)meters[m->reply.meter].read(m->helper, &m->reply, &err);
+	m->reply.at_ms = clock_wall_ms();
+	m->reply.at_mono_ns = clock_mono_ns();
+	str_copy(m->reply.msg, sizeof(m->reply.msg), err.msg);
+}
+
+static void meter_finish(struct lane_op *op, bool late) {
+	const struct meter_op *m = (const struct meter_op *)op;
+
+	if (!late)
+		answer(m->helper->sock, PRIV_METER_REPLY, m->seq, &m->reply);
+}
+
+static void meter_overdue(struct lane_op *op, unused_arg bool begun) {
+	const struct meter_op *m = (const struct meter_op *)op;
+	struct priv_meter_reply late = {.meter = m->reply.meter};
+	struct err err;
+
+	err_set(&err, RC_TIMEOUT, "the meter has not answered in time");
+	answer_meter(m->helper, m->seq, &late, &err);
+}
+
+static const struct lane_op_kind meter_kind = {
+	.run = meter_run,
+	.finish = meter_finish,
+	.overdue = meter_overdue,
+	.release = drive_op_release,
+};
+
+static enum rc submit_meter(struct helper *h, uint64_t seq, uint32_t meter, struct err *err) {
+	struct meter_op *m = calloc(1, sizeof(*m));
+	enum rc rc;
+
+	if (!m)
+		return err_set(err, RC_NOMEM, "no memory to read a meter");
+	m->op.kind = &meter_kind;
+	m->helper = h;
+	m->seq = seq;
+	m->reply.meter = meter;
+	rc = lanes_submit(h->lanes, meters[meter].lane, &m->op, err);
+	if (rc != RC_OK)
+		free(m);
+	return rc;
+}
+
+static void on_meter(struct helper *h, uint64_t seq, const void *body) {
+	const struct priv_meter_ask *ask = body;
+	struct priv_meter_reply reply = {.meter = ask->meter};
+	struct err err = {0};
+
+	if (submit_meter(h, seq, ask->meter, &err) != RC_OK)
+		answer_meter(h, seq, &reply, &err);
+}
+
 /* --- runs --------------------------------------------------------------------------------------
  */
 
@@ -217,6 +326,7 @@ static void (*const handlers[])(struct helper *h, uint64_t seq, const void *body
 	[PRIV_RUN_STOP] = on_run_stop,
 	[PRIV_RUN_FORGET] = on_run_forget,
 	[PRIV_REAP] = on_reap,
+	[PRIV_METER] = on_meter,
 };
 
 static enum rc handle_message(struct helper *h, void *buffer, struct err *err) {
@@ -267,8 +377,10 @@ static enum rc helper_init(
 	/* The default may be below a single message. */
 	setsockopt(sock, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	h->sock = sock;
+	h->root = sysfs_live;
+	h->root.sys = config->sysfs;
 	h->drives = (struct drives){
-		.config = config, .root = &sysfs_live, .openers = openers_new(&sysfs_live)};
+		.config = config, .root = &h->root, .openers = openers_new(&h->root)};
 	if (!h->drives.openers)
 		return err_set(err, RC_NOMEM, "no memory to look at other processes");
 	h->lanes = lanes_new(config->max_lanes, config->command_ms, err);

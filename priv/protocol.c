@@ -23,6 +23,8 @@ union any_body {
 	struct priv_run_started run_started;
 	struct priv_run_exited run_exited;
 	struct priv_reaped reaped;
+	struct priv_meter_ask meter_ask;
+	struct priv_meter_reply meter_reply;
 };
 
 _Static_assert(sizeof(struct priv_header) % 8 == 0, "a body is aligned behind its header");
@@ -249,6 +251,44 @@ static enum rc check_reaped(const void *body, struct err *err) {
 	return r->was_alive <= 1 ? RC_OK : bad(err, "was_alive");
 }
 
+static enum rc check_meter_ask(const void *body, struct err *err) {
+	const struct priv_meter_ask *a = body;
+
+	return a->meter < PRIV_METER_COUNT_ ? RC_OK : bad(err, "meter");
+}
+
+static enum rc check_parts(const struct priv_parts *p, struct err *err) {
+	if (p->package_count > PRIV_MAX_PACKAGES || p->packages_cut > 1)
+		return bad(err, "package_count");
+	if (p->sensor_count > PRIV_MAX_SENSORS || p->sensors_cut > 1)
+		return bad(err, "sensor_count");
+	for (uint16_t i = 0; i < p->package_count; i++)
+		if (!IS_TEXT(p->packages[i].name))
+			return bad(err, "packages.name");
+	for (uint16_t i = 0; i < p->sensor_count; i++)
+		if (!IS_TEXT(p->sensors[i].name))
+			return bad(err, "sensors.name");
+	return RC_OK;
+}
+
+static enum rc check_machine(const struct priv_machine *m, struct err *err) {
+	return IS_TEXT(m->uuid) && IS_TEXT(m->redfish_url) ? RC_OK : bad(err, "machine");
+}
+
+static enum rc check_meter_reply(const void *body, struct err *err) {
+	const struct priv_meter_reply *r = body;
+
+	if (!is_rc(r->rc) || !IS_TEXT(r->msg))
+		return bad(err, "rc or msg");
+	if (r->meter >= PRIV_METER_COUNT_)
+		return bad(err, "meter");
+	if (r->rc == RC_OK && r->meter == PRIV_METER_PARTS)
+		return check_parts(&r->u.parts, err);
+	if (r->rc == RC_OK && r->meter == PRIV_METER_MACHINE)
+		return check_machine(&r->u.machine, err);
+	return RC_OK;
+}
+
 static const struct body_rule {
 	bool known;
 	size_t size;
@@ -266,6 +306,8 @@ static const struct body_rule {
 	[PRIV_RUN_STARTED] = {true, sizeof(struct priv_run_started), check_run_started},
 	[PRIV_RUN_EXITED] = {true, sizeof(struct priv_run_exited), check_run_exited},
 	[PRIV_REAPED] = {true, sizeof(struct priv_reaped), check_reaped},
+	[PRIV_METER] = {true, sizeof(struct priv_meter_ask), check_meter_ask},
+	[PRIV_METER_REPLY] = {true, sizeof(struct priv_meter_reply), check_meter_reply},
 };
 
 static const struct body_rule *rule_of(uint32_t type) {

@@ -245,6 +245,10 @@ static enum rc check_whole(struct config *c, struct err *err) {
 	if (c->listen.count > HTTP_MAX_LISTENERS)
 		return err_field(err, RC_INVALID, "listen", "is given more than %d times",
 			HTTP_MAX_LISTENERS);
+	if (c->dcmi[0] && c->dcmi[0] != '/')
+		return err_field(err, RC_INVALID, "dcmi", "must be an absolute path");
+	if (c->sysfs[0] != '/')
+		return err_field(err, RC_INVALID, "sysfs", "must be an absolute path");
 	enum rc rc = check_proxies(c, err);
 	if (rc == RC_OK)
 		rc = take_log_level(c, err);

@@ -40,6 +40,8 @@ struct config {
 	bool allow_in_use;
 	struct config_list target;
 	char fio[CONFIG_TEXT_SIZE];
+	char dcmi[CONFIG_TEXT_SIZE];
+	char sysfs[CONFIG_TEXT_SIZE];
 
 	char simulate[CONFIG_TEXT_SIZE];
 	char simulate_model_file[CONFIG_TEXT_SIZE];

@@ -27,6 +27,8 @@ const struct config_key config_keys[] = {
 	{"allow-in-use", KEY_BOOL, AT(allow_in_use), 0, 0, "false", "", "permit reading benchmarks on drives in use, when confirmed"},
 	{"target", KEY_LIST, AT(target), 0, 0, "", "PATH", "block device or file to benchmark besides NVMe drives, repeatable"},
 	{"fio", KEY_TEXT, AT(fio), 0, 0, "/usr/bin/fio", "PATH", "the fio program"},
+	{"dcmi", KEY_TEXT, AT(dcmi), 0, 0, "/usr/bin/ipmitool", "PATH", "ipmitool or FreeIPMI's ipmi-dcmi, which reads this machine's watts where its BMC tells none; empty: not to be done"},
+	{"sysfs", KEY_TEXT, AT(sysfs), 0, 0, "/sys", "DIR", "where the kernel's /sys is to be found"},
 
 	{"simulate", KEY_TEXT, AT(simulate), 0, 0, "", "N[xMODEL]", "make up N drives instead of serving real ones"},
 	{"simulate-model-file", KEY_TEXT, AT(simulate_model_file), 0, 0, "", "FILE", "a model of one's own (JSON)"},

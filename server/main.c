@@ -113,6 +113,8 @@ static enum rc split(struct process *p, enum log_level level, struct err *err) {
 		.target_count = c->target.count,
 		.sim_dir = c->simulate_count > 0 ? p->sim_dir : NULL,
 		.fio_path = c->fio,
+		.dcmi_path = c->dcmi[0] ? c->dcmi : NULL,
+		.sysfs = c->sysfs,
 		.max_lanes = (unsigned)c->max_lanes,
 		.command_ms = c->command_ms,
 	};

@@ -34,6 +34,7 @@ CORE = {
     "bmc": ["events", "httpc", "once", "energy"],
     "drive": ["events", "privc", "energy"],
     "power": ["events", "tasks", "energy", "drive"],
+    "meters": ["energy", "bmc", "privc"],
     "sim": ["energy", "bmc", "drive"],
     "bench": ["events", "once", "privc", "energy", "bmc", "drive", "power", "sim"],
 }

@@ -25,6 +25,23 @@ static void render_supply(struct jsonw *w, const struct host_supply *s) {
 	jsonw_object_end(w);
 }
 
+static void render_components(struct jsonw *w, struct hosts *hosts, const char *id) {
+	struct host_component parts[HOST_COMPONENT_MAX];
+	unsigned n = hosts_components(hosts, id, parts);
+	jsonw_array(w, "components");
+	for (unsigned i = 0; i < n; i++) {
+		jsonw_object(w, NULL);
+		jsonw_str(w, "object", parts[i].object);
+		jsonw_milli(w, "power_w", parts[i].power_mw);
+		jsonw_str(w, "source", parts[i].source);
+		jsonw_str(w, "quality", quality_name(parts[i].quality));
+		jsonw_milli(w, "uncertainty_w", parts[i].uncertainty_mw);
+		jsonw_time(w, "at", parts[i].at_ms);
+		jsonw_object_end(w);
+	}
+	jsonw_array_end(w);
+}
+
 static const char *resolution_source(const struct host_power *p) {
 	if (p->resolution_mw == NONE)
 		return NULL;
@@ -32,7 +49,8 @@ static const char *resolution_source(const struct host_power *p) {
 }
 
 /* Leaves the object open. */
-static void render_host_power(struct jsonw *w, const struct host *h, const struct host_power *p) {
+static void render_host_power(
+	struct jsonw *w, struct hosts *hosts, const struct host *h, const struct host_power *p) {
 	bool read = p->at_ms != NONE;
 	jsonw_object(w, NULL);
 	jsonw_str(w, "id", h->id);
@@ -59,6 +77,10 @@ static void render_host_power(struct jsonw *w, const struct host *h, const struc
 		jsonw_double(w, "energy_counter_kwh", kwh(p->energy_counter_mj));
 	jsonw_time(w, "energy_counter_since", p->energy_since_ms);
 	jsonw_time(w, "energy_counter_reset_at", p->energy_reset_ms);
+	render_components(w, hosts, h->id);
+	render_text_or_null(w, "system_uuid", p->system_uuid);
+	jsonw_str(w, "same_as", p->is_local && !h->local ? hosts_resolve(hosts, "local") : NULL);
+	render_text_or_null(w, "host_interface", p->host_interface);
 	jsonw_bool(w, "simulated", read && p->quality == QUALITY_SIMULATED);
 }
 
@@ -72,7 +94,7 @@ enum http_next host_power_get(struct http_request *q, struct http_response *r, v
 		hosts_get(core->hosts, host_of(core, q), &h, &p, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
-	render_host_power(&w, &h, &p);
+	render_host_power(&w, core->hosts, &h, &p);
 	jsonw_object_end(&w);
 	http_set_etag(r, h.config_version, p.observed_version);
 	return HTTP_DONE;
@@ -110,7 +132,7 @@ static enum http_next answer_limit(struct http_request *q, struct http_response 
 	if (err.rc != RC_OK || hosts_get(core->hosts, host_of(core, q), &h, &p, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
-	render_host_power(&w, &h, &p);
+	render_host_power(&w, core->hosts, &h, &p);
 	jsonw_bool(&w, "recorded", o->recorded);
 	jsonw_object_end(&w);
 	http_set_etag(r, h.config_version, p.observed_version);

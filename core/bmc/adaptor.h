@@ -33,6 +33,7 @@ struct bmc_extras {
 	int64_t energy_counter_mj, energy_since_ms;   /* NONE */
 	bool energy_in_joules;                        /* fine enough to tell watts from */
 	int64_t inlet_mc;                             /* NONE */
+	char system_uuid[37];                         /* "" */
 	unsigned supply_count;
 	bool supplies_cut; /* there are more */
 	struct host_supply supplies[HOST_SUPPLY_MAX];
@@ -111,6 +112,7 @@ struct bmc_walk {
 	char redundancy[16]; /* of the supplies */
 	char thermal[BMC_URI_SIZE], thermal_subsystem[BMC_URI_SIZE];
 	char controls[BMC_URI_SIZE], control[BMC_URI_SIZE];
+	char computer[BMC_URI_SIZE], system_uuid[37];
 	bool no_own; /* the adaptor's resource is not there */
 };
 

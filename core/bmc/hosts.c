@@ -32,12 +32,13 @@ struct host_entry *hosts_find(struct hosts *hs, const char *id) {
 	return NULL;
 }
 
-static void never_read(struct host_entry *e) {
+static void never_read(const struct hosts *hs, struct host_entry *e) {
 	uint64_t observed_version = e->power.observed_version + 1;
 	host_power_init(&e->power);
 	e->power.observed_version = observed_version;
 	str_copy(e->power.reason, sizeof(e->power.reason),
 		e->host.bmc.present ? "not_read_yet" : "no_meter");
+	registry_know(hs, e, "");
 	resolution_init(&e->resolution);
 	e->counter_mj = e->counter_fed_ns = e->inlet_fed_ns = NONE;
 }
@@ -66,7 +67,7 @@ enum rc registry_put(struct hosts *hs, const struct host *h, struct err *err) {
 	free(e->host.bmc.password_sealed);
 	e->host = *h;
 	if (fresh || other_bmc)
-		never_read(e);
+		never_read(hs, e);
 	hs->version++;
 	return RC_OK;
 }
@@ -194,6 +195,7 @@ struct hosts *hosts_new(const struct hosts_config *config, struct db *control,
 	hs->energy = energy;
 	hs->jobs = jobs;
 	hs->observe_only = config->observe_only;
+	hs->meter_ms = config->meter_ms;
 	hs->version = clock_first_version();
 	str_copy(hs->local_id, sizeof(hs->local_id), config->local_id);
 	memcpy(hs->secret_key, config->secret_key, sizeof(hs->secret_key));
@@ -295,4 +297,13 @@ enum rc hosts_get(struct hosts *hs, const char *id, struct host *out, struct hos
 		show(e, out, power);
 	pthread_mutex_unlock(&hs->lock);
 	return e ? RC_OK : err_set(err, RC_NOT_FOUND, "no such host");
+}
+
+unsigned hosts_components(
+	struct hosts *hs, const char *id, struct host_component out[HOST_COMPONENT_MAX]) {
+	pthread_mutex_lock(&hs->lock);
+	unsigned n = strcmp(id, hs->local_id) == 0 ? hs->component_count : 0;
+	memcpy(out, hs->components, n * sizeof(out[0]));
+	pthread_mutex_unlock(&hs->lock);
+	return n;
 }

@@ -71,6 +71,7 @@ static void tell(struct poll *x, const struct bmc_reading *r, const struct bmc_e
 	p.energy_counter_mj = e->energy_counter_mj;
 	p.energy_since_ms = e->energy_since_ms;
 	p.inlet_mc = e->inlet_mc;
+	str_copy(p.system_uuid, sizeof(p.system_uuid), e->system_uuid);
 	p.supply_count = e->supply_count;
 	memcpy(p.supplies, e->supplies, sizeof(p.supplies));
 	if (r->power_mw == NONE)

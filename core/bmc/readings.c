@@ -1,4 +1,5 @@
 /* Readings of hosts: kept in the registry, and fed into their series. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,6 +12,7 @@
 /* A counter that began anew this much later than it said before was reset. */
 #define SAME_EPOCH_MS 60000
 #define MJ_PER_WH 3600000
+#define FRESH_MS 30000 /* watts of one way keep the other away for that long, or three periods */
 
 /* A sample for one of a host's series. */
 struct fed {
@@ -137,14 +139,27 @@ static void take_resolution(struct host_entry *e, const struct host_power *p) {
 							  : e->power.resolution_mw;
 }
 
+void registry_know(const struct hosts *hs, struct host_entry *e, const char *known_uuid) {
+	struct host_power *p = &e->power;
+	if (e->host.local && hs->uuid[0])
+		str_copy(p->system_uuid, sizeof(p->system_uuid), hs->uuid);
+	else if (!p->system_uuid[0])
+		str_copy(p->system_uuid, sizeof(p->system_uuid), known_uuid);
+	p->is_local = e->host.local || host_uuid_is_same(p->system_uuid, hs->uuid);
+	str_copy(p->host_interface, sizeof(p->host_interface),
+		e->host.local ? hs->host_interface : "");
+}
+
 /* Under the lock. Keeps the reading; returns how many samples come of it. */
-static size_t keep(struct host_entry *e, const struct host_power *p, struct fed fed[FED_MAX]) {
+static size_t keep(const struct hosts *hs, struct host_entry *e, const struct host_power *p,
+	struct fed fed[FED_MAX]) {
 	const struct host_power old = e->power;
 	bool same = old.at_ms != NONE && p->at_mono_ns == old.at_mono_ns;
 	size_t n = 0;
 	e->power = *p;
 	e->power.observed_version = old.observed_version + 1;
 	e->power.energy_reset_ms = old.energy_reset_ms;
+	registry_know(hs, e, old.system_uuid);
 	take_resolution(e, p);
 	if (p->power_mw != NONE && !same)
 		fed[n++] = (struct fed){QUANTITY_POWER, p->quality, p->power_mw, p->at_ms,
@@ -161,18 +176,81 @@ static size_t keep(struct host_entry *e, const struct host_power *p, struct fed 
 	return n;
 }
 
-void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p) {
+/* Under the lock. Watts that were read a while ago at most. */
+static bool has_watts(const struct hosts *hs, const struct host_entry *e, int64_t now_ns) {
+	int64_t fresh_ms = 3 * hs->meter_ms > FRESH_MS ? 3 * hs->meter_ms : FRESH_MS;
+	return e->power.power_mw != NONE && now_ns - e->power.at_mono_ns < fresh_ms * 1000000;
+}
+
+/* Under the lock. The BMC comes first, DCMI stands in for it. */
+static bool is_wanted(
+	struct hosts *hs, struct host_entry *e, const struct host_power *p, bool dcmi) {
+	bool other = e->host.local && hs->by_dcmi != dcmi;
+	if (other && has_watts(hs, e, p->at_mono_ns) && (dcmi || p->power_mw == NONE))
+		return false;
+	/* Without watts of its own DCMI has nothing to say about a host with a BMC. */
+	if (dcmi && e->host.bmc.present && p->power_mw == NONE && other)
+		return false;
+	if (other)
+		resolution_init(&e->resolution);
+	if (e->host.local)
+		hs->by_dcmi = dcmi;
+	return true;
+}
+
+static void take(struct hosts *hs, const char *host_id, const struct host_power *p, bool dcmi) {
 	struct fed fed[FED_MAX];
 	size_t n = 0;
 	if (p->quality >= QUALITY_COUNT_)
 		return;
 	pthread_mutex_lock(&hs->lock);
 	struct host_entry *e = hosts_find(hs, host_id);
-	if (e) {
-		n = keep(e, p, fed);
+	if (e && is_wanted(hs, e, p, dcmi)) {
+		n = keep(hs, e, p, fed);
 		hs->version++;
 	}
 	pthread_mutex_unlock(&hs->lock);
 	for (size_t i = 0; i < n; i++)
 		feed(hs, host_id, &fed[i]);
+}
+
+void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p) {
+	take(hs, host_id, p, false);
+}
+
+/* --- the local host's own meters --- */
+
+void hosts_local_reading(struct hosts *hs, const struct host_power *p) {
+	take(hs, hs->local_id, p, true);
+}
+
+/* Under the lock. */
+static void touch_local(struct hosts *hs) {
+	struct host_entry *e = hosts_find(hs, hs->local_id);
+	if (e)
+		e->power.observed_version++;
+	hs->version++;
+}
+
+void hosts_local_components(struct hosts *hs, const struct host_component *c, unsigned count) {
+	pthread_mutex_lock(&hs->lock);
+	bool none = !count && !hs->component_count;
+	hs->component_count = count;
+	memcpy(hs->components, c, count * sizeof(c[0]));
+	if (!none)
+		touch_local(hs);
+	pthread_mutex_unlock(&hs->lock);
+}
+
+void hosts_local_machine(struct hosts *hs, const char *uuid, const char *redfish_url) {
+	pthread_mutex_lock(&hs->lock);
+	str_copy(hs->uuid, sizeof(hs->uuid), uuid);
+	for (char *p = hs->uuid; *p; p++)
+		*p = (char)tolower((unsigned char)*p);
+	str_copy(hs->host_interface, sizeof(hs->host_interface), redfish_url);
+	for (size_t i = 0; i < hs->count; i++) {
+		registry_know(hs, hs->entries[i], "");
+	}
+	touch_local(hs);
+	pthread_mutex_unlock(&hs->lock);
 }

@@ -28,11 +28,16 @@ struct hosts {
 	struct pool *jobs;
 	struct poller *poller;
 	bool observe_only;
+	int64_t meter_ms;
 	bool started;             /* set before other threads come */
 	pthread_mutex_t changing; /* one change at a time, store and memory together */
 	uint32_t deleted_version; /* the highest of a host that was; under changing */
 	pthread_mutex_t lock;     /* guards what follows; held for moments */
 	pthread_cond_t jobs_done;
+	bool by_dcmi; /* what is shown of the local host came by hosts_local_reading */
+	char uuid[37], host_interface[64]; /* the local host's */
+	unsigned component_count;
+	struct host_component components[HOST_COMPONENT_MAX];
 	unsigned jobs_open; /* pool jobs that hold this registry */
 	uint64_t version;
 	size_t count;
@@ -47,6 +52,8 @@ void registry_remove(struct hosts *hs, const char *id);
 /* A copy that owns its sealed password; RC_NOT_FOUND, RC_NOMEM. */
 enum rc must_check registry_copy(
 	struct hosts *hs, const char *id, struct host *out, struct err *err);
+/* Under the lock. Which machine it is: the last reading may not say, but one before. */
+void registry_know(const struct hosts *hs, struct host_entry *e, const char *known_uuid);
 /* What holds the registry while a change or a pool job runs; hosts_free waits for it. */
 void registry_job_begins(struct hosts *hs);
 void registry_job_ends(struct hosts *hs);

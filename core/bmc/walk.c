@@ -295,6 +295,7 @@ static const struct {
 	[STAGE_CONTROL_LIST] = {feed_control_list, walk_go_on, false},
 	[STAGE_CONTROL] = {feed_control, walk_go_on, false},
 	[STAGE_OWN] = {feed_own, own_failed, false},
+	[STAGE_SYSTEM] = {feed_system, walk_go_on, false},
 };
 
 bool bmc_walk_knows_next(const struct bmc_walk *w) {

@@ -28,6 +28,7 @@ enum walk_stage {
 	STAGE_CONTROL_LIST,
 	STAGE_CONTROL,
 	STAGE_OWN,
+	STAGE_SYSTEM,
 	STAGE_COUNT_
 };
 
@@ -53,7 +54,7 @@ void extras_next(struct bmc_walk *w);
 /* Fills in what `to` does not know. */
 void extras_merge(struct bmc_extras *to, const struct bmc_extras *from);
 walk_feed_fn feed_links, feed_more_environment, feed_thermal_subsystem, feed_thermal,
-	feed_control_list, feed_control, feed_own;
+	feed_control_list, feed_control, feed_own, feed_system;
 walk_failed_fn own_failed;
 
 #endif

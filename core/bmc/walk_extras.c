@@ -1,8 +1,11 @@
 /* What a BMC tells beside the watts: asked for one after the other, now and then. */
+#include <ctype.h>
 #include <string.h>
 
 #include "base/parse.h"
 #include "core/bmc/walk.h"
+
+#define UUID_CHARS "0123456789abcdefABCDEF-"
 
 /* --- what is known --- */
 
@@ -35,6 +38,7 @@ void extras_merge(struct bmc_extras *to, const struct bmc_extras *from) {
 void bmc_walk_extras(const struct bmc_walk *w, struct bmc_extras *out) {
 	*out = w->reading.more;
 	extras_merge(out, &w->extras);
+	str_copy(out->system_uuid, sizeof(out->system_uuid), w->system_uuid);
 }
 
 void bmc_walk_drop_extras(struct bmc_walk *w) {
@@ -108,8 +112,13 @@ static void ask_own(struct bmc_walk *w) {
 		walk_ask(w, STAGE_OWN, w->adaptor->own_uri);
 }
 
+static void ask_system(struct bmc_walk *w) {
+	if (!w->system_uuid[0])
+		walk_ask(w, STAGE_SYSTEM, w->computer);
+}
+
 static void (*const ask_extra[])(struct bmc_walk *w) = {ask_links, ask_more_environment,
-	ask_thermal_subsystem, ask_thermal, ask_supplies, ask_control, ask_own};
+	ask_thermal_subsystem, ask_thermal, ask_supplies, ask_control, ask_own, ask_system};
 
 static void end(struct bmc_walk *w) {
 	redfish_doubt_inputs(&w->extras, w->reading.power_mw);
@@ -154,6 +163,7 @@ void feed_links(struct bmc_walk *w, const json_t *doc) {
 	take_link(doc, "Thermal", w->thermal);
 	take_link(doc, "ThermalSubsystem", w->thermal_subsystem);
 	take_link(doc, "Controls", w->controls);
+	take_link(json_object_get(doc, "Links"), "ComputerSystems", w->computer);
 	extras_next(w);
 }
 
@@ -198,5 +208,14 @@ void feed_own(struct bmc_walk *w, const json_t *doc) {
 /* Not there, or not licensed: once is enough. */
 void own_failed(struct bmc_walk *w) {
 	w->no_own = true;
+	extras_next(w);
+}
+
+void feed_system(struct bmc_walk *w, const json_t *doc) {
+	const char *uuid = redfish_text(doc, "UUID");
+	if (strlen(uuid) == sizeof(w->system_uuid) - 1 && !uuid[strspn(uuid, UUID_CHARS)]) {
+		for (size_t i = 0; i < sizeof(w->system_uuid); i++)
+			w->system_uuid[i] = (char)tolower((unsigned char)uuid[i]);
+	}
 	extras_next(w);
 }

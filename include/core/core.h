@@ -21,6 +21,7 @@ struct energy;
 struct events;
 struct hosts;
 struct httpc;
+struct meters;
 struct once;
 struct pool;
 struct power;
@@ -67,8 +68,9 @@ struct core {
 	struct energy *energy;
 	struct once *once;
 	struct hosts *hosts;
-	struct privc *privc; /* NULL without a helper */
-	struct sim *sim;     /* NULL unless asked for */
+	struct privc *privc;   /* NULL without a helper */
+	struct meters *meters; /* NULL without a helper, or with simulated drives */
+	struct sim *sim;       /* NULL unless asked for */
 	struct tasks *tasks;
 	struct drives *drives;
 	struct power *power;

@@ -90,6 +90,19 @@ enum rc must_check hosts_set_limit(struct hosts *hs, const struct actor *who, co
  * it and no sample of power. Does not block. */
 void hosts_reading(struct hosts *hs, const char *host_id, const struct host_power *p);
 
+/* The local host's, beside its BMC. */
+
+/* The system's watts by another way than its BMC's network. They count while the BMC tells none. As
+ * hosts_reading else. */
+void hosts_local_reading(struct hosts *hs, const struct host_power *p);
+/* Replaces what is known of its parts; at most HOST_COMPONENT_MAX. Does not block. */
+void hosts_local_components(struct hosts *hs, const struct host_component *c, unsigned count);
+/* Its SMBIOS UUID and its BMC's host interface, "" unknown. Does not block. */
+void hosts_local_machine(struct hosts *hs, const char *uuid, const char *redfish_url);
+/* How many were copied out; 0 of other hosts. */
+unsigned hosts_components(
+	struct hosts *hs, const char *id, struct host_component out[HOST_COMPONENT_MAX]);
+
 /* Baselines declared by a person, measured by a run of idleness, or simulated; all that are given
  * in one transaction. A NULL is kept, one that is not known is removed. out may be NULL. RC_INVALID
  * (field "/<kind>/w"). */

@@ -45,6 +45,9 @@ enum rc must_check privc_run_start(struct privc *p, const struct priv_run_start 
 enum rc must_check privc_run_stop(struct privc *p, const char *run_id, bool kill, struct err *err);
 /* Has the run's directory removed. */
 void privc_run_forget(struct privc *p, const char *run_id);
+/* fn once. */
+enum rc must_check privc_meter(struct privc *p, enum priv_meter meter,
+	void (*fn)(void *arg, const struct priv_meter_reply *r), void *arg, struct err *err);
 /* Ends a fio of an earlier life. Waits for the answer: at start-up only, not in a callback. */
 enum rc must_check privc_reap(
 	struct privc *p, int64_t pid, uint64_t start_ticks, bool *was_alive, struct err *err);

@@ -65,6 +65,22 @@ struct host_supply {
 	int64_t efficiency_mpct;     /* thousandths of a percent; NONE */
 };
 
+#define HOST_COMPONENT_MAX 33
+
+/* What a part of the local host takes, by a meter of its own. Parts never add up to the host. */
+struct host_component {
+	char object[37]; /* as in its series: "cpu", or a sensor's name */
+	char source[16]; /* "rapl", "hwmon" */
+	uint8_t quality; /* enum quality */
+	int64_t power_mw;
+	int64_t uncertainty_mw; /* k = 2; NONE unknown */
+	int64_t at_ms, at_mono_ns;
+};
+
+/* Are these the same SMBIOS UUID? Some write its first half byte by byte the other way round. One
+ * that many machines share, all zeros for instance, is nobody's. */
+bool host_uuid_is_same(const char *a, const char *b);
+
 /* A meter's answer about a host, normalised. What stands below the line may be up to a minute older
  * than the watts. */
 struct host_power {
@@ -88,6 +104,9 @@ struct host_power {
 	int64_t energy_since_ms;            /* when it began to count; NONE unknown */
 	int64_t energy_reset_ms;            /* when it was last seen to begin anew; NONE never */
 	int64_t inlet_mc;                   /* air, thousandths of a degree; NONE */
+	char system_uuid[37];               /* of SMBIOS, lower case; "" unknown */
+	bool is_local;                      /* by that, it is the local host's machine */
+	char host_interface[64]; /* of the local host: where its BMC serves it by itself; "" */
 	unsigned supply_count;
 	struct host_supply supplies[HOST_SUPPLY_MAX];
 };

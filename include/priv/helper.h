@@ -22,6 +22,8 @@ struct priv_config {
 	unsigned target_count;      /* at most PRIV_MAX_TARGETS */
 	const char *sim_dir;        /* where the simulator's sockets are, absolute; NULL none */
 	const char *fio_path;       /* absolute */
+	const char *dcmi_path;      /* ipmitool or ipmi-dcmi, absolute; NULL: not to be asked */
+	const char *sysfs;          /* where /sys is, absolute */
 	unsigned max_lanes;         /* threads at once, one a busy controller: 1 … (256) */
 	int64_t command_ms; /* a lane's deadline, over 0 (4000); the command itself goes on */
 };

@@ -28,6 +28,7 @@ enum priv_type {
 	PRIV_RUN_STOP,      /* no answer of its own: PRIV_RUN_EXITED comes */
 	PRIV_RUN_FORGET,    /* removes the run's directory; no answer */
 	PRIV_REAP,          /* ends a fio of an earlier life → PRIV_REAPED */
+	PRIV_METER,         /* what this machine measures of itself → PRIV_METER_REPLY */
 	/* answers; seq as in the request */
 	PRIV_FOUND = 64,
 	PRIV_ENUMERATED,
@@ -35,6 +36,7 @@ enum priv_type {
 	PRIV_RUN_STARTED, /* carries one descriptor: the run's directory, read-only */
 	PRIV_RUN_EXITED,
 	PRIV_REAPED,
+	PRIV_METER_REPLY,
 };
 
 struct priv_header {
@@ -153,6 +155,58 @@ struct priv_reap {
 
 struct priv_reaped {
 	uint8_t was_alive;
+};
+
+enum priv_meter {
+	PRIV_METER_DCMI,    /* the system's watts, by IPMI */
+	PRIV_METER_PARTS,   /* energy counters of processors, power sensors */
+	PRIV_METER_MACHINE, /* no meter: who it is */
+	PRIV_METER_COUNT_
+};
+
+struct priv_meter_ask {
+	uint32_t meter; /* enum priv_meter */
+};
+
+#define PRIV_MAX_PACKAGES 16
+#define PRIV_MAX_SENSORS 32
+#define PRIV_PART_NAME_SIZE 37
+
+struct priv_package {
+	char name[24];                /* "package-0" */
+	uint64_t energy_uj, range_uj; /* the counter, and where it begins anew */
+};
+
+struct priv_sensor {
+	char name[PRIV_PART_NAME_SIZE];
+	uint32_t accuracy_mpct; /* thousandths of a percent; UINT32_MAX unknown */
+	uint64_t power_uw;
+};
+
+struct priv_parts {
+	int64_t at_ms, at_mono_ns;
+	uint8_t packages_cut, sensors_cut; /* there are more */
+	uint16_t package_count, sensor_count;
+	struct priv_package packages[PRIV_MAX_PACKAGES];
+	struct priv_sensor sensors[PRIV_MAX_SENSORS];
+};
+
+struct priv_machine {
+	char uuid[37];         /* of SMBIOS; "" unknown */
+	char redfish_url[128]; /* of the BMC's host interface, by SMBIOS; "" none */
+};
+
+struct priv_meter_reply {
+	int32_t rc; /* enum rc: RC_OK; RC_UNSUPPORTED (nothing of that kind here); RC_REFUSED;
+		       RC_TIMEOUT; RC_CORRUPT … */
+	uint32_t meter;
+	char msg[160];
+	int64_t at_ms, at_mono_ns; /* when it answered; both ends have the same clocks */
+	int64_t power_mw;          /* DCMI */
+	union {
+		struct priv_parts parts;
+		struct priv_machine machine;
+	} u;
 };
 
 /* Files in a run's directory (PRIV_RUN_STARTED's descriptor). */

@@ -252,6 +252,24 @@ static void one_supply_without_a_figure_spoils_the_sum(void **state unused_arg) 
 	json_decref(service);
 }
 
+static void the_machine_is_known_by_its_uuid(void **state unused_arg) {
+	struct bmc_walk w;
+	struct bmc_extras e;
+	json_t *service = load("dell9");
+	discover(&w, service);
+	bmc_walk_extras(&w, &e);
+	assert_string_equal(e.system_uuid, "4c4c4544-0034-4410-8038-b1c04f464633");
+	/* It is asked for once. */
+	bmc_walk_begin(&w, true);
+	while (w.next[0]) {
+		assert_null(strstr(w.next, "/Systems/"));
+		bmc_walk_feed(&w, 200, page(service, w.next));
+	}
+	bmc_walk_extras(&w, &e);
+	assert_string_equal(e.system_uuid, "4c4c4544-0034-4410-8038-b1c04f464633");
+	json_decref(service);
+}
+
 static void a_licence_is_asked_for_once(void **state unused_arg) {
 	struct bmc_walk w;
 	json_t *service = load("dell9");
@@ -307,6 +325,7 @@ int main(void) {
 		cmocka_unit_test(zero_needs_the_power_state),
 		cmocka_unit_test(zero_of_one_place_is_passed_over),
 		cmocka_unit_test(one_supply_without_a_figure_spoils_the_sum),
+		cmocka_unit_test(the_machine_is_known_by_its_uuid),
 		cmocka_unit_test(a_licence_is_asked_for_once),
 		cmocka_unit_test(vendors_are_known),
 		cmocka_unit_test(words_give_a_vendor_away),

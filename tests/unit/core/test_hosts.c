@@ -500,6 +500,94 @@ static void readings_feed_the_history(void **state) {
 	assert_true(p.observed_version > 9);
 }
 
+static void give_from(struct fixture *f, bool dcmi, int64_t at_ms, int64_t power_mw) {
+	struct host_power p;
+	host_power_init(&p);
+	p.power_mw = power_mw;
+	str_copy(p.source, sizeof(p.source), dcmi ? "DCMI" : "PowerControl");
+	p.at_ms = at_ms;
+	p.at_mono_ns = at_ms * 1000000;
+	if (dcmi)
+		hosts_local_reading(f->hosts, &p);
+	else
+		hosts_reading(f->hosts, LOCAL, &p);
+}
+
+/* The BMC comes first, DCMI stands in for it, nothing else does. */
+static void dcmi_stands_in_for_the_bmc(void **state) {
+	static const struct {
+		bool dcmi;
+		int64_t at_ms, power_mw, shown_mw;
+		const char *source;
+	} steps[] = {
+		{true, 1000, 200000, 200000, "DCMI"},
+		{false, 2000, 210000, 210000, "PowerControl"},
+		{true, 3000, 201000, 210000, "PowerControl"},
+		{true, 4000, NONE, 210000, "PowerControl"},
+		{false, 5000, NONE, NONE, "PowerControl"},
+		{true, 6000, 202000, 202000, "DCMI"},
+		{false, 7000, NONE, 202000, "DCMI"},
+		{false, 8000, 212000, 212000, "PowerControl"},
+		{true, 30000, 203000, 212000, "PowerControl"},
+		{true, 39000, 204000, 204000, "DCMI"},
+		{true, 40000, NONE, NONE, "DCMI"},
+		{false, 41000, NONE, NONE, "PowerControl"},
+	};
+	struct fixture *f = *state;
+	struct host_power p;
+	for (size_t i = 0; i < array_len(steps); i++) {
+		give_from(f, steps[i].dcmi, steps[i].at_ms, steps[i].power_mw);
+		must_get(f, LOCAL, &p);
+		if (p.power_mw != steps[i].shown_mw || strcmp(p.source, steps[i].source) != 0)
+			fail_msg("step %zu: %lld of %s", i, (long long)p.power_mw, p.source);
+	}
+}
+
+static void parts_are_no_host(void **state) {
+	struct fixture *f = *state;
+	struct host_component out[HOST_COMPONENT_MAX];
+	struct host_power before, after;
+	const struct host_component cpu = {.object = "cpu",
+		.source = "rapl",
+		.quality = QUALITY_DERIVED,
+		.power_mw = 90000,
+		.uncertainty_mw = 18};
+	must_get(f, LOCAL, &before);
+	hosts_local_components(f->hosts, &cpu, 1);
+	must_get(f, LOCAL, &after);
+	assert_int_equal(after.power_mw, NONE);
+	assert_true(after.observed_version > before.observed_version);
+	assert_int_equal(hosts_components(f->hosts, LOCAL, out), 1);
+	assert_int_equal(out[0].power_mw, 90000);
+	assert_int_equal(hosts_components(f->hosts, "other", out), 0);
+}
+
+static void a_bmc_of_this_machine_is_known(void **state) {
+	struct fixture *f = *state;
+	struct host_change c = {.name = "by its BMC"};
+	struct host h;
+	struct host_power p;
+	assert_int_equal(hosts_create(f->hosts, &actor_system, NULL, &c, &h, NULL), RC_OK);
+	host_power_init(&p);
+	str_copy(p.system_uuid, sizeof(p.system_uuid), "44454c4c-3400-1044-8038-b1c04f464633");
+	hosts_reading(f->hosts, h.id, &p);
+	must_get(f, h.id, &p);
+	assert_false(p.is_local);
+	hosts_local_machine(
+		f->hosts, "4c4c4544-0034-4410-8038-b1c04f464633", "https://169.254.1.1");
+	must_get(f, h.id, &p);
+	assert_true(p.is_local);
+	assert_string_equal(p.host_interface, "");
+	/* What does not say who it is is whom it was. */
+	host_power_init(&p);
+	hosts_reading(f->hosts, h.id, &p);
+	must_get(f, h.id, &p);
+	assert_true(p.is_local);
+	must_get(f, LOCAL, &p);
+	assert_string_equal(p.system_uuid, "4c4c4544-0034-4410-8038-b1c04f464633");
+	assert_string_equal(p.host_interface, "https://169.254.1.1");
+}
+
 static bool keep_last(void *arg, const struct sample *s) {
 	((int64_t *)arg)[0]++;
 	((int64_t *)arg)[1] = s->value_milli;
@@ -752,6 +840,9 @@ int main(void) {
 		TEST(baselines_are_kept),
 		TEST(baselines_change_together),
 		TEST(readings_feed_the_history),
+		TEST(dcmi_stands_in_for_the_bmc),
+		TEST(parts_are_no_host),
+		TEST(a_bmc_of_this_machine_is_known),
 		TEST(energy_counters_are_followed),
 		TEST(more_about_a_reading_is_no_sample),
 		TEST(a_bmc_is_read),

@@ -76,6 +76,7 @@ static int open_helper(void **state) {
 		.targets = targets,
 		.target_count = 1,
 		.fio_path = FIO,
+		.sysfs = tree.sys,
 		.max_lanes = 8,
 		.command_ms = 10000,
 	};

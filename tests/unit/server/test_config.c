@@ -202,6 +202,8 @@ static const struct {
 	{{.words = {"--tls-cert=c", "--tls-key=k", "--tls-self-signed"}}, "tls-self-signed",
 		"given too"},
 	{{.words = {"--listen="}}, "listen", "is empty"},
+	{{.words = {"--dcmi=ipmitool"}}, "dcmi", "absolute"},
+	{{.words = {"--sysfs="}}, "sysfs", "absolute"},
 	{{.words = {"--data-dir=" TEXT_250 "012345"}}, "data-dir", "longer than 255 bytes"},
 	{{.words = {"--data-dir=a\nuser = root"}}, "data-dir", "control characters"},
 	{{.words = {"--data-dir", " a"}}, "data-dir", "blanks"},
