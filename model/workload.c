@@ -77,6 +77,18 @@ static enum rc fail(struct err *err, const char *base, const char *name, const c
 	return err_field(err, RC_INVALID, field, "%s", msg);
 }
 
+enum rc workload_check_buffers(
+	const struct workload *w, unsigned drives, const char *base, struct err *err) {
+	const int64_t bytes = (int64_t)w->block_bytes * w->iodepth * w->jobs * drives;
+	if (w->pattern == PATTERN_IDLE || bytes <= WORKLOAD_BUFFERS_MAX)
+		return RC_OK;
+	char msg[128];
+	snprintf(msg, sizeof(msg),
+		"block_bytes × iodepth × jobs × drives is %" PRId64 " MiB in flight, over %" PRId64,
+		bytes >> 20, WORKLOAD_BUFFERS_MAX >> 20);
+	return fail(err, base, "iodepth", msg);
+}
+
 enum rc workload_check(const struct workload *w, const char *base, struct err *err) {
 	const struct {
 		const char *name;
@@ -107,5 +119,5 @@ enum rc workload_check(const struct workload *w, const char *base, struct err *e
 		(w->size_bytes && w->size_bytes < w->block_bytes))
 		return fail(err, base, "size_bytes",
 			"must be a multiple of 512 that holds at least one block");
-	return RC_OK;
+	return workload_check_buffers(w, 1, base, err);
 }

@@ -101,12 +101,13 @@ static enum rc check_drive_op(const void *body, struct err *err) {
 	return RC_OK;
 }
 
-static enum rc check_workload(const struct workload *w, struct err *err) {
+static enum rc check_workload(const struct workload *w, unsigned drives, struct err *err) {
 	struct err why = {0};
 
 	if (!IS_TEXT(w->name) || !is_bool(&w->builtin) || !is_bool(&w->direct))
 		return bad(err, "workload");
-	if (workload_check(w, "/workload", &why) != RC_OK)
+	if (workload_check(w, "/workload", &why) != RC_OK ||
+		workload_check_buffers(w, drives, "/workload", &why) != RC_OK)
 		return err_set(err, RC_CORRUPT, "workload: %s", why.msg);
 	return RC_OK;
 }
@@ -128,14 +129,14 @@ static enum rc check_run_start(const void *body, struct err *err) {
 
 	if (!is_run_id(r->run_id))
 		return bad(err, "run_id");
-	if (check_workload(&r->workload, err) != RC_OK)
-		return RC_CORRUPT;
 	if (r->runtime_s < 1 || r->runtime_s > RUNTIME_MAX_S || r->ramp_s > RAMP_MAX_S)
 		return bad(err, "runtime_s or ramp_s");
 	if (r->override_signature > 1)
 		return bad(err, "override_signature");
 	if (r->target_count < 1 || r->target_count > RUN_MAX_DRIVES)
 		return bad(err, "target_count");
+	if (check_workload(&r->workload, r->target_count, err) != RC_OK)
+		return RC_CORRUPT;
 	for (uint16_t i = 0; i < r->target_count; i++)
 		if (check_target(&r->targets[i], err) != RC_OK)
 			return RC_CORRUPT;

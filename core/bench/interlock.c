@@ -48,6 +48,8 @@ enum rc interlock_check_spec(const struct run_spec *s, struct err *err) {
 		(unsigned)s->workload.jobs * s->drive_count > FIO_MAX_JOBS)
 		rc = err_field(err, RC_INVALID, "/workload/jobs", "at most %d jobs over all drives",
 			FIO_MAX_JOBS);
+	if (!rc)
+		rc = workload_check_buffers(&s->workload, s->drive_count, "/workload", err);
 	return rc;
 }
 

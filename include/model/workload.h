@@ -42,7 +42,13 @@ struct workload {
 /* The catalogue, and how many. The names of API.md, whose shapes follow SNIA PTS block sizes. */
 const struct workload *workload_builtins(size_t *count);
 const struct workload *workload_builtin(const char *name);
+/* fio holds every block in flight in memory of its own: of all drives of a run together. */
+#define WORKLOAD_BUFFERS_MAX (INT64_C(2) << 30)
+
 /* Ranges and combinations; fields are prefixed with base ("/workload"). */
 enum rc must_check workload_check(const struct workload *w, const char *base, struct err *err);
+/* Do its blocks in flight on so many drives fit into WORKLOAD_BUFFERS_MAX? Ranges are checked. */
+enum rc must_check workload_check_buffers(
+	const struct workload *w, unsigned drives, const char *base, struct err *err);
 
 #endif

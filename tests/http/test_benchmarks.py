@@ -100,6 +100,7 @@ def test_delete_removes_a_run_that_is_over(simulated):
         ({"workload": "no-such"}, "/workload"),
         ({"workload": {"pattern": "exec"}}, "/workload/pattern"),
         ({"workload": {"pattern": "read", "block_bytes": 100}}, "/workload/block_bytes"),
+        ({"workload": {"pattern": "read", "block_bytes": 1 << 24, "iodepth": 512}}, "/workload/iodepth"),
         ({"workload": {"pattern": "read", "ioengine": "net"}}, "/workload/ioengine"),
         ({"runtime_s": 0}, "/runtime_s"),
         ({"runtime_s": "5"}, "/runtime_s"),

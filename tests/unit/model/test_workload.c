@@ -77,7 +77,12 @@ static const struct {
 	{{.pattern = PATTERN_READ, .block_bytes = 512, .iodepth = 1, .jobs = 1}, NULL},
 	{{.pattern = PATTERN_READ, .block_bytes = 513, .iodepth = 1, .jobs = 1},
 		"/workload/block_bytes"},
-	{{.pattern = PATTERN_READ, .block_bytes = 16777216, .iodepth = 1024, .jobs = 64}, NULL},
+	{{.pattern = PATTERN_READ, .block_bytes = 2097152, .iodepth = 1024, .jobs = 1}, NULL},
+	{{.pattern = PATTERN_READ, .block_bytes = 16777216, .iodepth = 2, .jobs = 64}, NULL},
+	{{.pattern = PATTERN_READ, .block_bytes = 16777216, .iodepth = 3, .jobs = 64},
+		"/workload/iodepth"},
+	{{.pattern = PATTERN_READ, .block_bytes = 16777216, .iodepth = 1024, .jobs = 64},
+		"/workload/iodepth"},
 	{{.pattern = PATTERN_READ, .block_bytes = 16777728, .iodepth = 1, .jobs = 1},
 		"/workload/block_bytes"},
 	{{.pattern = PATTERN_READ, .block_bytes = 4096, .iodepth = 0, .jobs = 1},
@@ -114,12 +119,22 @@ static void a_range_is_told(void **state) {
 	assert_string_equal(err.msg, "must be 1 to 1024");
 }
 
+static void all_drives_share_the_memory(void **state) {
+	(void)state;
+	struct err err = {0};
+	const struct workload w = {.block_bytes = 1 << 20, .iodepth = 128, .jobs = 1};
+	assert_int_equal(workload_check_buffers(&w, 16, "/workload", &err), RC_OK);
+	assert_int_equal(workload_check_buffers(&w, 17, "/workload", &err), RC_INVALID);
+	assert_string_equal(err.field, "/workload/iodepth");
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_catalogue_is_complete_and_valid),
 		cmocka_unit_test(patterns_know_whether_they_write),
 		cmocka_unit_test(ranges_are_held),
 		cmocka_unit_test(a_range_is_told),
+		cmocka_unit_test(all_drives_share_the_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
