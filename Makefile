@@ -347,8 +347,8 @@ demo: ## starts the daemon with simulated drives and shows what it can do
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) $(PYTHON) tools/demo.py $(ARGS)
 
-bench: $(BIN) ## measures the daemon; figures go into docs/
-	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/bench.sh $(ARGS)
+bench: $(BIN) bed ## measures the daemon; figures go into docs/ (ARGS="part … --quick --json FILE")
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) tools/bench.sh $(ARGS)
 
 include deploy/install.mk
 

@@ -1,5 +1,6 @@
 #include "core/retention.h"
 
+#include <malloc.h>
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -131,6 +132,8 @@ static void checkpoint_job(void *arg) {
 	probe(r->control);
 	db_checkpoint(r->control);
 	db_checkpoint(r->samples);
+	/* What a burst of long answers or slow senders took is free, but still the allocator's. */
+	malloc_trim(0);
 	end_job(r);
 }
 

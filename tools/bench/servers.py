@@ -65,14 +65,19 @@ class Bare(Server):
 
 
 class Daemon(Server):
-    """drivewattd with simulated drives, on a free port of loopback."""
+    """drivewattd with simulated drives, or those of a bed, on a free port of loopback."""
 
-    def __init__(self, data_dir, drives, *flags):
+    def __init__(self, data_dir, drives, *flags, bed=None):
         command = [
             os.environ["DRIVEWATTD"], "--listen", "127.0.0.1:0", "--data-dir", data_dir,
-            "--simulate", str(drives), "--log-level", "error", *flags,
+            "--log-level", "error", "--max-per-address", "0", *flags,
         ]
         env = {**os.environ, "DRIVEWATT_ADMIN_PASSWORD": PASSWORD}
+        if bed:
+            command = [*bed.prefix, *command]
+            env.update(bed.environment)
+        else:
+            command += ["--simulate", str(drives)]
         began = time.perf_counter()
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=env, text=True)
         self.pid = self.process.pid
