@@ -202,8 +202,32 @@ static void add_signature(int fd, struct drive_namespace *ns) {
 		inuse_signature(fd, ns);
 }
 
-static void add_nvme_namespaces(
-	const struct drives *d, const struct priv_found *found, struct drive_detail *detail) {
+static void add_sharing(int controller, uint32_t nsid, int fd, struct drive_namespace *ns) {
+	struct nvme_sharing sharing;
+	struct err err = {0};
+
+	if (nvme_namespace_sharing(controller, fd, nsid, &sharing, &err) != RC_OK)
+		use_add(ns, USE_UNSEEN, "who shares it could not be asked: %s", err.msg);
+	if (sharing.attachable)
+		use_add(ns, USE_SHARED, "the drive lets other controllers attach it");
+	if (sharing.registrants > 0 || sharing.reservation > 0)
+		use_add(ns, USE_RESERVED, "%u registered for reservations, held: %s",
+			sharing.registrants, nvme_reservation_name(sharing.reservation));
+}
+
+void drives_add_sharing(
+	const struct priv_found *found, uint32_t nsid, int fd, struct drive_namespace *ns) {
+	auto_close int controller = -1;
+	struct err err = {0};
+
+	if (nvme_drive_open(found->drive.name, &controller, &err) != RC_OK)
+		use_add(ns, USE_UNSEEN, "who shares it could not be asked: %s", err.msg);
+	else
+		add_sharing(controller, nsid, fd, ns);
+}
+
+static void add_nvme_namespaces(const struct drives *d, const struct priv_found *found,
+	int controller, struct drive_detail *detail) {
 	struct sysfs_namespace all[DRIVE_MAX_NAMESPACES];
 	char path[PATH_MAX];
 	size_t count = sysfs_namespaces(
@@ -214,6 +238,7 @@ static void add_nvme_namespaces(
 		look_at_namespace(d, found, &all[i], &detail->namespaces[i]);
 		auto_close int fd = open_device(path);
 		add_signature(fd, &detail->namespaces[i]);
+		add_sharing(controller, all[i].nsid, fd, &detail->namespaces[i]);
 	}
 	detail->namespace_count = (uint8_t)count;
 }
@@ -269,7 +294,7 @@ static enum rc nvme_op(const struct drives *d, const struct priv_found *found,
 	if (rc == RC_OK)
 		rc = command(fd, op, reply, err);
 	if (rc == RC_OK && op->verb == PRIV_VERB_IDENTIFY)
-		add_nvme_namespaces(d, found, &reply->u.detail);
+		add_nvme_namespaces(d, found, fd, &reply->u.detail);
 	return rc;
 }
 

@@ -34,6 +34,11 @@ enum rc must_check drives_path(const struct drives *d, const struct priv_found *
 enum rc must_check drives_namespace(const struct drives *d, const struct priv_found *found,
 	uint32_t nsid, struct drive_namespace *ns, struct err *err);
 
+/* Adds what an NVMe drive itself says of a namespace's sharing: other controllers, reservations.
+ * fd is its block device. Blocks on the drive. */
+void drives_add_sharing(
+	const struct priv_found *found, uint32_t nsid, int fd, struct drive_namespace *ns);
+
 /* Carries op out and fills reply, which is zeroed. Blocks. */
 void drives_op(
 	const struct drives *d, const struct priv_drive_op *op, struct priv_drive_reply *reply);

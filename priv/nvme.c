@@ -1,3 +1,4 @@
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libnvme.h>
@@ -163,6 +164,70 @@ enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {
 	drive_health_decode(page, out);
 	out->read_ms = clock_wall_ms();
 	return RC_OK;
+}
+
+/* --- sharing ---------------------------------------------------------------------------------- */
+
+#define SC_HOST_ID_FORMAT 0x018 /* host identifiers are of the other size */
+
+const char *nvme_reservation_name(uint8_t type) {
+	static const char *const names[] = {"none", "write exclusive", "exclusive access",
+		"write exclusive - registrants only", "exclusive access - registrants only",
+		"write exclusive - all registrants", "exclusive access - all registrants"};
+
+	return type < array_len(names) ? names[type] : "unknown";
+}
+
+static int report(int fd, uint32_t nsid, bool long_host_ids, void *page) {
+	struct nvme_resv_report_args args = {
+		.args_size = sizeof(args),
+		.fd = fd,
+		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
+		.nsid = nsid,
+		.eds = long_host_ids,
+		.len = NVME_IDENTIFY_BYTES,
+		.report = page,
+	};
+
+	return nvme_resv_report(&args);
+}
+
+/* What is read of it stands at the same place with short and with long host identifiers. */
+static enum rc read_reservation(
+	int fd, uint32_t nsid, void *page, struct nvme_sharing *out, struct err *err) {
+	const struct nvme_resv_status *status = page;
+	int ret = report(fd, nsid, true, page);
+	enum rc rc;
+
+	if (ret > 0 && (ret & STATUS_MASK) == SC_HOST_ID_FORMAT)
+		ret = report(fd, nsid, false, page);
+	rc = outcome(ret, "Reservation Report", err);
+	if (rc != RC_OK)
+		return rc;
+	out->reservation = status->rtype;
+	out->registrants = (uint16_t)(status->regctl[0] | status->regctl[1] << 8);
+	return RC_OK;
+}
+
+enum rc nvme_namespace_sharing(
+	int fd, int namespace_fd, uint32_t nsid, struct nvme_sharing *out, struct err *err) {
+	auto_free void *page = page_new();
+	const struct nvme_id_ctrl *controller = page;
+	const struct nvme_id_ns *namespace = page;
+	enum rc rc;
+
+	*out = (struct nvme_sharing){0};
+	if (!page)
+		return err_set(err, RC_NOMEM, "no memory to identify a namespace");
+	rc = outcome(nvme_identify_ctrl(fd, page), "Identify Controller", err);
+	if (rc != RC_OK)
+		return rc;
+	out->reservable = le16toh(controller->oncs) & NVME_CTRL_ONCS_RESERVATIONS;
+	rc = outcome(nvme_identify_ns(fd, nsid, page), "Identify Namespace", err);
+	if (rc != RC_OK)
+		return rc;
+	out->attachable = namespace->nmic & NVME_NS_NMIC_SHARED;
+	return out->reservable ? read_reservation(namespace_fd, nsid, page, out, err) : RC_OK;
 }
 
 /* --- Identify Controller, NVM Express Base Specification 2.0 ------------------------------ */

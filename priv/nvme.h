@@ -23,6 +23,21 @@ enum rc must_check nvme_drive_power_set(int fd, int state, struct err *err);
 /* Log page 02h of the whole controller. */
 enum rc must_check nvme_drive_smart(int fd, struct drive_health *out, struct err *err);
 
+/* What other controllers and hosts may do with a namespace, as the drive says. */
+struct nvme_sharing {
+	bool attachable;      /* NMIC: to several controllers at once */
+	bool reservable;      /* ONCS: the controller knows reservations; the rest is 0 else */
+	uint8_t reservation;  /* RTYPE; 0 none is held */
+	uint16_t registrants; /* controllers of hosts that have registered */
+};
+
+/* Identify Controller, Identify Namespace and, of a controller that knows it, Reservation Report;
+ * namespace_fd is its block device, open for reading. */
+enum rc must_check nvme_namespace_sharing(
+	int fd, int namespace_fd, uint32_t nsid, struct nvme_sharing *out, struct err *err);
+/* "write exclusive" …; "unknown" for a type that no table has. */
+const char *nvme_reservation_name(uint8_t type);
+
 /* Pure: what nvme_drive_identify makes of the 4096 bytes. */
 enum rc must_check nvme_identify_decode(
 	const uint8_t identify[NVME_IDENTIFY_BYTES], struct drive_detail *out, struct err *err);

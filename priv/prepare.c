@@ -199,6 +199,8 @@ static enum rc look_at_opened(const struct request *r, struct priv_found *found,
 	if (!locked)
 		use_add(ns, USE_OPEN, "somebody has locked it");
 	inuse_signature(t->fd, ns);
+	if (found->drive.kind == DRIVE_NVME)
+		drives_add_sharing(found, wanted->nsid, t->fd, ns);
 	return RC_OK;
 }
 

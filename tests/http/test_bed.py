@@ -349,6 +349,40 @@ def test_a_run_locks_its_drive(third, bed):
     assert "locked" not in bed.run("sh", "-c", "flock --nonblock /dev/nvme2n1 true || echo locked")
 
 
+def test_a_namespace_that_others_may_attach_is_not_written_to(third, bed):
+    bed.set(2, nmic=1)
+    try:
+        assert "other controllers" in third.refusal("seq-write-128k", **consent(third))
+        assert third.run("rand-read-4k")["state"] == "completed"
+    finally:
+        bed.set(2, nmic=0)
+
+
+@pytest.mark.parametrize(
+    "fields, told",
+    [
+        ({"registrants": 1}, "1 registered for reservations, held: none"),
+        ({"registrants": 2, "reservation": 2, "long_host_ids": 1}, "2 registered for reservations, held: exclusive access"),
+    ],
+)
+def test_a_namespace_that_others_have_reserved_is_not_touched(third, bed, fields, told):
+    bed.set(2, reservable=1, **fields)
+    try:
+        assert told in third.refusal("seq-write-128k", **consent(third))
+        assert told in wait_until(lambda: third.refusal("rand-read-4k"))
+        assert third.run("rand-read-4k", confirm_in_use=[third.serial])["state"] == "completed"
+    finally:
+        bed.set(2, reservable=0, registrants=0, reservation=0, long_host_ids=0)
+
+
+def test_a_drive_that_knows_reservations_and_has_none_is_free(third, bed):
+    bed.set(2, reservable=1)
+    try:
+        assert third.run("seq-write-128k", **consent(third))["state"] == "completed"
+    finally:
+        bed.set(2, reservable=0)
+
+
 def test_without_the_right_to_look_nothing_is_written(start, bed):
     """Who has a drive open cannot be told then; reading needs no such thing."""
     kept = "-all,+sys_admin,+setuid,+setgid,+setpcap,+chown"

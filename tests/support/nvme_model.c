@@ -11,6 +11,7 @@
 
 enum { ADMIN_GET_LOG = 0x02, ADMIN_IDENTIFY = 0x06, ADMIN_SET_FEATURES = 0x09 };
 enum { ADMIN_GET_FEATURES = 0x0a, ADMIN_KEEP_ALIVE = 0x18 };
+enum { IO_RESERVATION_REPORT = 0x0e, RESERVATION_BYTES = 64 };
 enum { CNS_NAMESPACE = 0x00, CNS_CONTROLLER = 0x01, CNS_ACTIVE = 0x02, CNS_DESCRIPTORS = 0x03 };
 enum { FEATURE_POWER = 0x02, FEATURE_TEMPERATURE = 0x04, LOG_SMART = 0x02 };
 enum { SELECT_CURRENT, SELECT_DEFAULT, SELECT_SAVED, SELECT_CAPABILITIES };
@@ -125,7 +126,8 @@ static int identify_controller(const struct nvme_model *m, uint8_t *p) {
 	p[512] = 0x66;
 	p[513] = 0x44;
 	put32(p + 516, 1); /* one namespace */
-	p[525] = 1;        /* volatile write cache */
+	put16(p + 520, m->reservable ? 1 << 5 : 0);
+	p[525] = 1; /* volatile write cache */
 	memcpy(p + 768, m->subsystem_nqn, strlen(m->subsystem_nqn));
 	for (unsigned i = 0; i <= LAST_STATE; i++)
 		put_state(p + 2048 + 32 * (size_t)i, i);
@@ -138,6 +140,7 @@ static int identify_namespace(const struct nvme_model *m, uint32_t nsid, uint8_t
 	put64(p, m->blocks);
 	put64(p + 8, m->blocks);
 	put64(p + 16, m->blocks);
+	p[30] = m->nmic;
 	p[130] = 9; /* format 0: blocks of 2^9 bytes */
 	return NVME_MODEL_OK;
 }
@@ -245,6 +248,35 @@ static int get_log(const struct nvme_model *m, const struct nvme_model_command *
 	memset(c->data, 0, (size_t)dwords * 4);
 	memcpy(c->data, page + offset, left < (uint64_t)dwords * 4 ? left : (size_t)dwords * 4);
 	return NVME_MODEL_OK;
+}
+
+/* --- reservations ------------------------------------------------------------------------------
+ */
+
+static int reservation_report(const struct nvme_model *m, const struct nvme_model_command *c) {
+	uint8_t *p = c->data;
+
+	if (!m->reservable)
+		return NVME_MODEL_INVALID_OPCODE;
+	if (c->nsid != 1)
+		return NVME_MODEL_INVALID_NAMESPACE;
+	if ((c->cdw11 & 1) != m->long_host_ids)
+		return NVME_MODEL_HOST_ID_FORMAT;
+	if (!p || c->data_bytes < RESERVATION_BYTES)
+		return NVME_MODEL_INVALID_FIELD;
+	memset(p, 0, c->data_bytes);
+	p[4] = m->reservation;
+	put16(p + 5, m->registrants);
+	return NVME_MODEL_OK;
+}
+
+int nvme_model_io(struct nvme_model *m, struct nvme_model_command *c) {
+	m->commands++;
+	c->result = 0;
+	if (m->fail_status)
+		return m->fail_status;
+	return c->opcode == IO_RESERVATION_REPORT ? reservation_report(m, c)
+						  : NVME_MODEL_INVALID_OPCODE;
 }
 
 int nvme_model_admin(struct nvme_model *m, struct nvme_model_command *c) {

@@ -16,6 +16,7 @@ enum nvme_model_status {
 	NVME_MODEL_INVALID_OPCODE = 0x4001,
 	NVME_MODEL_INVALID_FIELD = 0x4002,
 	NVME_MODEL_INVALID_NAMESPACE = 0x400b,
+	NVME_MODEL_HOST_ID_FORMAT = 0x4018,
 	NVME_MODEL_INVALID_LOG = 0x4109,
 	NVME_MODEL_NOT_SAVEABLE = 0x410d,
 	NVME_MODEL_NOT_CHANGEABLE = 0x410e,
@@ -26,8 +27,13 @@ struct nvme_model {
 	uint16_t cntlid;
 	uint64_t blocks; /* of its one namespace, 512 bytes each */
 
-	uint32_t power;   /* feature 02h as set: state and workload hint */
-	bool power_fixed; /* Set Features 02h is refused as not changeable */
+	uint32_t power;      /* feature 02h as set: state and workload hint */
+	bool power_fixed;    /* Set Features 02h is refused as not changeable */
+	uint8_t nmic;        /* 1: several controllers may be attached to the namespace */
+	bool reservable;     /* it knows reservations */
+	bool long_host_ids;  /* they are registered with 16 bytes, not 8 */
+	uint8_t reservation; /* type, 0 none */
+	uint16_t registrants;
 	uint16_t temperature_k;
 	uint8_t critical_warning;
 	uint64_t data_read, data_written; /* × 512,000 bytes */
@@ -41,7 +47,7 @@ struct nvme_model {
 	uint32_t commands; /* answered so far */
 };
 
-/* An admin command, as struct nvme_passthru_cmd has it. */
+/* A command, as struct nvme_passthru_cmd has it. */
 struct nvme_model_command {
 	uint8_t opcode;
 	uint32_t nsid, cdw10, cdw11, cdw12, cdw13;
@@ -53,5 +59,7 @@ struct nvme_model_command {
 void nvme_model_init(struct nvme_model *m, unsigned number);
 /* 0, or a status; fail_errno and hang are the caller's business. */
 int nvme_model_admin(struct nvme_model *m, struct nvme_model_command *c);
+/* The same for a command to the namespace, of which only Reservation Report is known. */
+int nvme_model_io(struct nvme_model *m, struct nvme_model_command *c);
 
 #endif

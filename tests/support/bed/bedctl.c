@@ -26,6 +26,11 @@ static const struct {
 } fields[] = {
 	FIELD(power),
 	FIELD(power_fixed),
+	FIELD(nmic),
+	FIELD(reservable),
+	FIELD(long_host_ids),
+	FIELD(reservation),
+	FIELD(registrants),
 	FIELD(temperature_k),
 	FIELD(critical_warning),
 	FIELD(data_read),

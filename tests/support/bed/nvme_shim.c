@@ -64,7 +64,7 @@ static void wait_while_hung(const struct nvme_model *m) {
 		nanosleep(&pause, NULL);
 }
 
-static int admin_command(struct nvme_model *m, struct nvme_passthru_cmd *cmd) {
+static int command(struct nvme_model *m, bool io, struct nvme_passthru_cmd *cmd) {
 	struct nvme_model_command c = {
 		.opcode = cmd->opcode,
 		.nsid = cmd->nsid,
@@ -82,7 +82,7 @@ static int admin_command(struct nvme_model *m, struct nvme_passthru_cmd *cmd) {
 	flock(state_fd, LOCK_EX);
 	failure = m->fail_errno;
 	if (!failure)
-		status = nvme_model_admin(m, &c);
+		status = io ? nvme_model_io(m, &c) : nvme_model_admin(m, &c);
 	flock(state_fd, LOCK_UN);
 	pthread_mutex_unlock(&mutex);
 	cmd->result = c.result;
@@ -93,7 +93,9 @@ static int admin_command(struct nvme_model *m, struct nvme_passthru_cmd *cmd) {
 
 static int nvme_ioctl(struct nvme_model *m, bool is_namespace, unsigned long request, void *arg) {
 	if (request == NVME_IOCTL_ADMIN_CMD)
-		return admin_command(m, arg);
+		return command(m, false, arg);
+	if (request == NVME_IOCTL_IO_CMD && is_namespace)
+		return command(m, true, arg);
 	if (request == (unsigned long)NVME_IOCTL_ID && is_namespace)
 		return 1;
 	errno = ENOTTY;

@@ -18,7 +18,7 @@ static struct nvme_model model;
 static int fd = -1;
 static uint32_t last_cdw10, last_cdw11, last_nsid;
 
-static int answer(struct nvme_passthru_cmd *cmd) {
+static int answer(struct nvme_passthru_cmd *cmd, bool io) {
 	struct nvme_model_command c = {
 		.opcode = cmd->opcode,
 		.nsid = cmd->nsid,
@@ -38,7 +38,7 @@ static int answer(struct nvme_passthru_cmd *cmd) {
 		errno = model.fail_errno;
 		return -1;
 	}
-	status = nvme_model_admin(&model, &c);
+	status = io ? nvme_model_io(&model, &c) : nvme_model_admin(&model, &c);
 	cmd->result = c.result;
 	return status;
 }
@@ -50,8 +50,8 @@ int ioctl(int to, unsigned long request, ...) {
 	va_start(ap, request);
 	arg = va_arg(ap, void *);
 	va_end(ap);
-	if (to == fd && request == NVME_IOCTL_ADMIN_CMD)
-		return answer(arg);
+	if (to == fd && (request == NVME_IOCTL_ADMIN_CMD || request == NVME_IOCTL_IO_CMD))
+		return answer(arg, request == NVME_IOCTL_IO_CMD);
 	return (int)syscall(SYS_ioctl, to, request, arg);
 }
 
@@ -167,6 +167,52 @@ static void reads_the_health(void **state) {
 	assert_true(h.temperature_mc == NONE);
 }
 
+/* --- sharing ---------------------------------------------------------------------------------- */
+
+static void a_namespace_may_be_shared(void **state) {
+	struct nvme_sharing s;
+
+	(void)state;
+	assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &s, NULL), RC_OK);
+	assert_false(s.attachable);
+	assert_false(s.reservable);
+	model.nmic = 1;
+	assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &s, NULL), RC_OK);
+	assert_true(s.attachable);
+	model.nmic = 0xfe;
+	assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &s, NULL), RC_OK);
+	assert_false(s.attachable);
+}
+
+static void reservations_are_read_with_either_size_of_host_identifier(void **state) {
+	struct nvme_sharing s;
+
+	(void)state;
+	model.reservable = true;
+	model.registrants = 0x203;
+	model.reservation = 3;
+	for (int i = 0; i < 2; i++) {
+		model.long_host_ids = i == 1;
+		assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &s, NULL), RC_OK);
+		assert_true(s.reservable);
+		assert_int_equal(s.registrants, 0x203);
+		assert_int_equal(s.reservation, 3);
+	}
+	assert_string_equal(
+		nvme_reservation_name(s.reservation), "write exclusive - registrants only");
+	assert_string_equal(nvme_reservation_name(7), "unknown");
+}
+
+/* A drive that does not know the command counts it as an error. */
+static void a_drive_without_reservations_is_not_asked_for_them(void **state) {
+	struct nvme_sharing s;
+	uint32_t before = model.commands;
+
+	(void)state;
+	assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &s, NULL), RC_OK);
+	assert_int_equal(model.commands - before, 2);
+}
+
 /* --- errors ----------------------------------------------------------------------------------- */
 
 static void errors_become_one_vocabulary(void **state) {
@@ -180,6 +226,7 @@ static void errors_become_one_vocabulary(void **state) {
 		{0, 0x371, RC_TIMEOUT}, {0, 0x4001, RC_UNSUPPORTED}, {0, 0x4109, RC_UNSUPPORTED},
 		{0, 0x1d, RC_REFUSED}, {0, 0x4306, RC_REFUSED}, /* one that no table knows */
 	};
+	struct nvme_sharing sharing;
 	struct drive_health h;
 	int ps;
 
@@ -193,6 +240,8 @@ static void errors_become_one_vocabulary(void **state) {
 		assert_int_equal(err.rc, cases[i].rc);
 		assert_int_equal(err.nvme_status, cases[i].status);
 		assert_int_equal(nvme_drive_power_get(fd, &ps, NULL), cases[i].rc);
+		assert_int_equal(nvme_namespace_sharing(fd, fd, 1, &sharing, NULL), cases[i].rc);
+		assert_false(sharing.attachable || sharing.reservable);
 		assert_int_equal(nvme_drive_power_set(fd, 0, NULL), cases[i].rc);
 	}
 }
@@ -218,6 +267,9 @@ int main(void) {
 		ON_DRIVE(keeps_the_status_of_a_refusal),
 		ON_DRIVE(a_fixed_state_may_be_wished),
 		ON_DRIVE(reads_the_health),
+		ON_DRIVE(a_namespace_may_be_shared),
+		ON_DRIVE(reservations_are_read_with_either_size_of_host_identifier),
+		ON_DRIVE(a_drive_without_reservations_is_not_asked_for_them),
 		ON_DRIVE(errors_become_one_vocabulary),
 		ON_DRIVE(opens_controllers_only),
 	};
