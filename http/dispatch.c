@@ -209,6 +209,11 @@ static bool hashes(const struct http_request *q) {
 	return q->route->flags & HTTP_HASHES;
 }
 
+static struct pool *pool_of(const struct http_request *q) {
+	const struct http_server *s = q->server;
+	return q->route->flags & HTTP_HISTORY ? s->historians : s->workers;
+}
+
 /* Where a password was checked, nothing else is done that can be done elsewhere. */
 static void verify_and_run(void *arg) {
 	struct http_request *q = arg;
@@ -216,7 +221,7 @@ static void verify_and_run(void *arg) {
 		return;
 	if (!q->is_slow || hashes(q))
 		run(q);
-	else if (!pool_submit(q->server->workers, run_job, q))
+	else if (!pool_submit(pool_of(q), run_job, q))
 		finish_unavailable(q);
 }
 
@@ -282,6 +287,8 @@ static enum step to_worker(struct http_request *q, pool_fn *fn) {
 	struct http_server *s = q->server;
 	if ((!q->verified && q->is_slow) || hashes(q))
 		return to_pool(q, s->hashers, s->config.hash_queue, fn);
+	if (q->route->flags & HTTP_HISTORY)
+		return to_pool(q, s->historians, s->config.history_queue, fn);
 	return to_pool(q, s->workers, s->config.queue, fn);
 }
 

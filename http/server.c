@@ -50,7 +50,10 @@ struct http_server *http_server_new(
 		s->cache ? pool_new("http-worker", config->workers, job_room(config), err) : NULL;
 	s->hashers =
 		s->workers ? pool_new("http-hasher", config->hashers, job_room(config), err) : NULL;
-	s->mhd = s->hashers ? mhd_new(s, err) : NULL;
+	s->historians = s->hashers
+		? pool_new("http-history", config->history_workers, job_room(config), err)
+		: NULL;
+	s->mhd = s->historians ? mhd_new(s, err) : NULL;
 	s->timers = s->mhd ? timers_new(1, err) : NULL;
 	if (s->timers &&
 		timer_start(s->timers, REVIEW_PERIOD_MS, REVIEW_PERIOD_MS, review_streams, s))
@@ -227,6 +230,7 @@ void http_server_free(struct http_server *s) {
 		return;
 	timers_free(s->timers);
 	mhd_free(s->mhd);
+	pool_free(s->historians);
 	pool_free(s->hashers);
 	pool_free(s->workers);
 	cache_free(s->cache);

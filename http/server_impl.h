@@ -23,7 +23,8 @@ struct http_server {
 	struct router *router;
 	struct cache *cache;
 	struct pool *workers;
-	struct pool *hashers; /* what waits for a password hash waits here, in nobody's way */
+	struct pool *historians; /* what may read for seconds, in nobody's way either */
+	struct pool *hashers;    /* what waits for a password hash waits here, in nobody's way */
 	struct mhd *mhd;
 	struct timers *timers;
 	struct stream_set streams;

@@ -51,6 +51,7 @@ struct config {
 	int64_t rescan_ms, reconcile_ms, health_ms, meter_ms;
 	int64_t drive_timeout_ms, command_ms, max_lanes;
 
+	int64_t history_workers, history_queue;
 	int64_t hashers, hash_queue, login_failures;
 	int64_t loop_threads, workers, queue, max_connections, max_per_address, max_streams;
 	struct config_list trusted_proxy;

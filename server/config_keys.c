@@ -48,6 +48,8 @@ const struct config_key config_keys[] = {
 	{"loop-threads", KEY_INT, AT(loop_threads), 1, 16, "2", "N", "threads of the HTTP loop"},
 	{"workers", KEY_INT, AT(workers), 1, 64, "8", "N", "threads that handle requests"},
 	{"queue", KEY_INT, AT(queue), 1, 65536, "256", "N", "requests waiting for a worker"},
+	{"history-workers", KEY_INT, AT(history_workers), 1, 16, "2", "N", "threads that read histories"},
+	{"history-queue", KEY_INT, AT(history_queue), 1, 65536, "32", "N", "requests for histories waiting for one"},
 	{"hashers", KEY_INT, AT(hashers), 1, 16, "2", "N", "threads that check passwords, each with 64 MiB while it does"},
 	{"hash-queue", KEY_INT, AT(hash_queue), 1, 65536, "32", "N", "passwords waiting to be checked"},
 	{"login-failures", KEY_INT, AT(login_failures), 0, 1000, "10", "N", "wrong passwords of one address before it must wait; 0: it never must"},

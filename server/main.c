@@ -189,6 +189,8 @@ static enum rc make_faces(struct process *p, struct err *err) {
 		.loop_threads = (unsigned)c->loop_threads,
 		.workers = (unsigned)c->workers,
 		.queue = (unsigned)c->queue,
+		.history_workers = (unsigned)c->history_workers,
+		.history_queue = (unsigned)c->history_queue,
 		.hashers = (unsigned)c->hashers,
 		.hash_queue = (unsigned)c->hash_queue,
 		.max_connections = (unsigned)c->max_connections,

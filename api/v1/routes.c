@@ -12,6 +12,7 @@
 #define OPERATORS .role = ROLE_OPERATOR
 #define ADMINISTRATORS .role = ROLE_ADMINISTRATOR
 #define ONCE .flags = HTTP_ONCE
+#define LONG .flags = HTTP_HISTORY
 #define CSV "application/json,text/csv"
 
 /* clang-format off */
@@ -27,7 +28,7 @@ const struct http_route api_v1_routes[] = {
 	{GET("/drives/{id}/power/desired", drive_desired_get), READERS},
 	{SEND("PUT", "/drives/{id}/power/desired", drive_desired_put, KIB(8)), OPERATORS},
 	{SEND("DELETE", "/drives/{id}/power/desired", drive_desired_delete, 0), OPERATORS},
-	{GET("/drives/{id}/energy", drive_energy_get), READERS, MAX(KIB(4096)), .types = CSV},
+	{GET("/drives/{id}/energy", drive_energy_get), READERS, LONG, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/power-changes", power_changes_list), READERS, MAX(KIB(1024))},
 	{SEND("POST", "/power-changes", power_change_create, KIB(64)), OPERATORS, MAX(KIB(1024)), ONCE},
@@ -52,11 +53,11 @@ const struct http_route api_v1_routes[] = {
 	{SEND("PATCH", "/hosts/{id}/power", host_power_patch, KIB(4)), OPERATORS},
 	{GET("/hosts/{id}/baseline", host_baseline_get), READERS},
 	{SEND("PUT", "/hosts/{id}/baseline", host_baseline_put, KIB(8)), OPERATORS},
-	{GET("/hosts/{id}/energy", host_energy_get), READERS, MAX(KIB(4096)), .types = CSV},
+	{GET("/hosts/{id}/energy", host_energy_get), READERS, LONG, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/series", series_list), READERS, MAX(KIB(1024))},
 	{GET("/series/{id}", series_get), READERS},
-	{GET("/series/{id}/samples", series_samples_get), READERS, MAX(KIB(4096)), .types = CSV},
+	{GET("/series/{id}/samples", series_samples_get), READERS, LONG, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/workloads", workloads_list), READERS},
 	{GET("/workloads/{name}", workload_get), READERS},

@@ -16,6 +16,7 @@ enum http_route_flags {
 	HTTP_ON_LOOP = 1 << 1, /* so short that it runs on the HTTP loop: touches no store */
 	HTTP_METRICS = 1 << 2, /* public where http_config.public_metrics says so */
 	HTTP_HASHES = 1 << 4,  /* computes a password hash: runs where few do at once */
+	HTTP_HISTORY = 1 << 5, /* may read for seconds: runs where few do at once. Not pending. */
 	HTTP_ONCE = 1 << 3,    /* honours an Idempotency-Key, which other POSTs refuse */
 };
 

@@ -31,6 +31,8 @@ struct http_config {
 				     Retry-After */
 	unsigned hashers;         /* threads that check and hash passwords, 1 … 16 (2) */
 	unsigned hash_queue;      /* passwords waiting for one, over 0 (32): then 503 likewise */
+	unsigned history_workers; /* threads that read histories, 1 … 16 (2) */
+	unsigned history_queue;   /* histories waiting for one, over 0 (32): then 503 likewise */
 	unsigned max_connections; /* of all listeners, over 0 (1024) */
 	unsigned max_per_address; /* connections of an address, or an IPv6 /64; 0: any (128) */
 	const char *trusted_proxies[HTTP_MAX_PROXIES]; /* addresses: the limit is not theirs, and

@@ -168,6 +168,30 @@ static void full_queue_refuses(void **state) {
 	assert_true(answered >= 6 && answered <= 7);
 }
 
+/* One thread for histories and a queue of four: who wants anything else goes on. */
+static void histories_wait_in_nobodys_way(void **state) {
+	(void)state;
+	enum { COUNT = 8 };
+	struct raw_conn c[COUNT];
+	const int64_t refused = metric_get(METRIC_HTTP_REFUSED);
+	for (int i = 0; i < COUNT; i++)
+		send_get(&c[i], "/t/history");
+	wait_refused(refused + 1);
+	for (int i = 0; i < 10; i++) {
+		struct raw_answer a = raw_once(live.url, "GET", "/t/things/x", AS_READER, NULL);
+		assert_int_equal(a.status, 200);
+		raw_answer_free(&a);
+	}
+	assert_int_equal(live.blocked, 1);
+	live.release = true;
+	for (int i = 0; i < COUNT; i++) {
+		struct raw_answer a = raw_read(&c[i], false);
+		assert_true(a.status == 200 || a.status == 503);
+		raw_answer_free(&a);
+		raw_close(&c[i]);
+	}
+}
+
 /* Two threads for passwords and a queue of four: of eight at least one is refused at once, and
  * whoever shows something else is answered meanwhile, known or not. */
 static void passwords_wait_in_nobodys_way(void **state) {
@@ -272,6 +296,7 @@ int main(void) {
 			resumed_while_the_handler_returns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(pending_holds_no_worker, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_queue_refuses, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(histories_wait_in_nobodys_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(passwords_wait_in_nobodys_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(client_leaves_while_pending, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(stop_lets_requests_end, set_up, tear_down),
