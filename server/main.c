@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -43,6 +44,7 @@ struct process {
 	struct core *core;
 	struct api *api;
 	struct http_server *http;
+	atomic_bool has_admin; /* somebody can log in; set once, before it is said to be ready */
 };
 
 /* --- before the split ------------------------------------------------------------------------- */
@@ -165,12 +167,13 @@ static enum rc make_admin(struct process *p, struct err *err) {
 	if (rc == RC_OK && made[0])
 		printf("drivewattd first start: user admin, password %s (shown only now)\n", made);
 	secret_wipe(made, sizeof(made));
+	atomic_store(&p->has_admin, rc == RC_OK);
 	return rc;
 }
 
 static bool is_ready(void *arg) {
 	const struct process *p = arg;
-	return p->http && http_server_ready(p->http);
+	return atomic_load(&p->has_admin) && http_server_ready(p->http);
 }
 
 static enum rc make_faces(struct process *p, struct err *err) {

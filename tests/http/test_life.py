@@ -180,6 +180,30 @@ def test_no_shared_account_unasked(tmp_path):
     assert not os.path.exists(tmp_path / "d" / "control.db")
 
 
+def test_ready_means_that_the_administrator_can_log_in(start):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        listen = "%s:%d" % s.getsockname()
+    seen = []
+
+    def is_ready():
+        try:
+            return requests.get(f"http://{listen}/readyz", timeout=10).status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    def watch():
+        wait_until(is_ready, 60, "readiness")
+        auth = ("admin", PASSWORD)
+        seen.append(requests.get(f"http://{listen}/api/v1/drives", auth=auth, timeout=30).status_code)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    start("--simulate", "1", listen=listen)
+    watcher.join()
+    assert seen == [200]
+
+
 @pytest.mark.parametrize("name", ["control.db", "samples.db"])
 def test_damaged_files_are_told(start, name):
     service = start("--simulate", "1")
