@@ -189,6 +189,22 @@ static enum rc check_update(
 	return rc;
 }
 
+/* A token is not enough for one's own password: it would give away what the token was bounded in.
+ */
+static enum rc check_current(struct accounts *a, const struct actor *who, const char *id,
+	const struct account_change *u, struct err *err) {
+	const bool own = u->password && strcmp(who->account_id, id) == 0;
+	if (u->current_password && !own)
+		return err_field(err, RC_INVALID, "/current_password",
+			"belongs to a new password of one's own account");
+	if (u->current_password)
+		return accounts_check_own(a, who, u->current_password, err);
+	return own && who->proof.token_id[0]
+		? err_field(err, RC_FORBIDDEN, "/current_password",
+			  "is needed where a token changes the password of its own account")
+		: RC_OK;
+}
+
 /* True when the account is another one after it. */
 static bool apply(struct account *account, const struct account_change *u) {
 	const struct account before = *account;
@@ -203,7 +219,7 @@ static bool apply(struct account *account, const struct account_change *u) {
 }
 
 /* *changed is false when everything is as wished already. A token below its account's role does not
- * change the password: whoever has it would have the account. */
+ * change the password even so. */
 static enum rc update(struct db_conn *c, const struct actor *who, const char *id,
 	const struct account_change *u, const char *hash, struct account *out, bool *changed,
 	struct err *err) {
@@ -228,6 +244,8 @@ enum rc accounts_update(struct accounts *a, const struct actor *who, const char 
 	struct change ch = {.who = who, .action = "account.update"};
 	snprintf(ch.object, sizeof(ch.object), "/accounts/%s", id);
 	enum rc rc = check_update(who, id, c, err);
+	if (!rc)
+		rc = check_current(a, who, id, c, err);
 	if (!rc && c->password)
 		rc = hash_password(c->password, hash, err);
 	if (!rc)
@@ -279,7 +297,28 @@ static enum rc check_token(const struct actor *who, const char *name, enum role 
 		return err_field(err, RC_FORBIDDEN, "/role", "a token's role is at most one's own");
 	if (expires_ms != NONE && expires_ms <= clock_wall_ms())
 		return err_field(err, RC_INVALID, "/expires_at", "the time is past");
+	if (expires_ms != NONE && who->proof.expires_ms != NONE &&
+		expires_ms > who->proof.expires_ms)
+		return err_field(err, RC_FORBIDDEN, "/expires_at",
+			"a token does not outlive the one that makes it");
 	return check_name(name, err);
+}
+
+/* Within the transaction. Those that expired are still shown for a while, but make room. */
+static enum rc check_room(
+	struct db_conn *c, const char *account_id, int64_t now_ms, struct err *err) {
+	int64_t count = 0;
+	enum rc rc = db_token_count(c, account_id, &count, err);
+	if (rc || count < ACCOUNTS_TOKENS_MAX)
+		return rc;
+	rc = db_token_delete_expired(c, account_id, now_ms, err);
+	if (!rc)
+		rc = db_token_count(c, account_id, &count, err);
+	if (!rc && count >= ACCOUNTS_TOKENS_MAX)
+		rc = err_set(err, RC_CONFLICT,
+			"the account has %d tokens, as many as one may have: delete some",
+			ACCOUNTS_TOKENS_MAX);
+	return rc;
 }
 
 enum rc accounts_token_create(struct accounts *a, const struct actor *who, const char *name,
@@ -293,7 +332,7 @@ enum rc accounts_token_create(struct accounts *a, const struct actor *who, const
 	*out = (struct token){
 		.role = role == ROLE_NONE ? who->role : role,
 		.created_ms = clock_wall_ms(),
-		.expires_ms = expires_ms,
+		.expires_ms = expires_ms == NONE ? who->proof.expires_ms : expires_ms,
 	};
 	id_uuid(out->id);
 	str_copy(out->account_id, sizeof(out->account_id), who->account_id);
@@ -302,7 +341,12 @@ enum rc accounts_token_create(struct accounts *a, const struct actor *who, const
 	secret_token_hash(secret, hash);
 	snprintf(ch.object, sizeof(ch.object), "/tokens/%s", out->id);
 	rc = change_begin(a, &ch, err);
-	return rc ? rc : change_end(a, &ch, db_token_insert(ch.c, out, hash, err), err);
+	if (rc)
+		return rc;
+	rc = check_room(ch.c, out->account_id, out->created_ms, err);
+	if (!rc)
+		rc = db_token_insert(ch.c, out, hash, err);
+	return change_end(a, &ch, rc, err);
 }
 
 /* Somebody else's token is not there for anyone but an administrator. */

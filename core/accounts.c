@@ -152,6 +152,23 @@ static enum rc check_password(struct accounts *a, const char *name, const char *
 	return RC_OK;
 }
 
+enum rc accounts_check_own(
+	struct accounts *a, const struct actor *who, const char *password, struct err *err) {
+	char hash[SECRET_PASSWORD_HASH_SIZE];
+	struct account account;
+	enum rc rc = accounts_admit(a, who->address, err);
+	if (!rc)
+		rc = find_account(a, who->name, &account, hash, err);
+	if (rc)
+		return rc;
+	metric_add(METRIC_AUTH_HASHES, 1);
+	if (strcmp(account.id, who->account_id) == 0 && secret_password_matches(password, hash))
+		return RC_OK;
+	account_guard_failed(a->guard, who->address);
+	metric_add(METRIC_AUTH_FAILURES, 1);
+	return err_field(err, RC_FORBIDDEN, "/current_password", "is not the account's password");
+}
+
 /* Who waited for a thread may have waited behind others: of the same header, or of the same
  * address. */
 static enum rc check_in_turn(struct accounts *a, const struct memory *m, const char *name,

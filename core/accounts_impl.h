@@ -20,4 +20,9 @@ struct accounts {
 	_Atomic uint64_t version;
 };
 
+/* That password is the actor's account's. Hashes. RC_FORBIDDEN when it is not, which counts against
+ * the actor's address; RC_THROTTLED: too many of that address were wrong. */
+enum rc must_check accounts_check_own(
+	struct accounts *a, const struct actor *who, const char *password, struct err *err);
+
 #endif

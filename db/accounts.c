@@ -181,6 +181,24 @@ enum rc db_token_prune(
 	return stmt_run(st, removed, err);
 }
 
+enum rc db_token_count(struct db_conn *c, const char *account_id, int64_t *out, struct err *err) {
+	auto_stmt struct stmt *st = stmt_get(c, "SELECT count(*) FROM token WHERE account_id = $1");
+	stmt_text(st, 1, account_id);
+	const enum rc rc = stmt_one(st, "count", err);
+	if (rc == RC_OK)
+		*out = col_int(st, 0);
+	return rc;
+}
+
+enum rc db_token_delete_expired(
+	struct db_conn *c, const char *account_id, int64_t before_ms, struct err *err) {
+	auto_stmt struct stmt *st =
+		stmt_get(c, "DELETE FROM token WHERE account_id = $1 AND expires_ms <= $2");
+	stmt_text(st, 1, account_id);
+	stmt_int(st, 2, before_ms);
+	return stmt_run(st, NULL, err);
+}
+
 enum rc db_token_list(struct db_conn *c, const char *account_id, const char *after, int limit,
 	bool (*visit)(void *arg, const struct token *t), void *arg, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,

@@ -77,7 +77,8 @@ enum http_next account_get(struct http_request *q, struct http_response *r, void
 
 struct account_body {
 	char name[65], password[ACCOUNTS_PASSWORD_MAX + 1], role[16];
-	bool enabled, has_name, has_password, has_role, has_enabled;
+	char current_password[ACCOUNTS_PASSWORD_MAX + 1];
+	bool enabled, has_name, has_password, has_role, has_enabled, has_current;
 };
 
 static enum rc decode_account(const struct http_request *q, bool create, struct account_body *b,
@@ -94,16 +95,21 @@ static enum rc decode_account(const struct http_request *q, bool create, struct 
 			.seen_offset = JSON_IN_SEEN(struct account_body, has_role)},
 		{"enabled", JSON_IN_BOOL, offsetof(struct account_body, enabled),
 			.seen_offset = JSON_IN_SEEN(struct account_body, has_enabled)},
+		{"current_password", JSON_IN_STR, offsetof(struct account_body, current_password),
+			.size = ACCOUNTS_PASSWORD_MAX + 1,
+			.seen_offset = JSON_IN_SEEN(struct account_body, has_current)},
 	};
 	json_t *body = NULL;
 	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
-		rc = json_in_fields(body, "", fields, array_len(fields), b, err);
+		rc = json_in_fields(
+			body, "", fields, array_len(fields) - create, b, err); /* not of new ones */
 	json_decref(body);
 	if (rc != RC_OK)
 		return rc;
 	*change = (struct account_change){.name = b->has_name ? b->name : NULL,
 		.password = b->has_password ? b->password : NULL,
+		.current_password = b->has_current ? b->current_password : NULL,
 		.enabled = b->has_enabled ? b->enabled : -1};
 	if (b->has_role && !role_from_name(b->role, &change->role))
 		return err_field(

@@ -1,6 +1,7 @@
 /* /system: what this daemon is and how it fares. */
 #include "api/v1/v1.h"
 #include "base/clock.h"
+#include "core/accounts.h"
 #include "core/bench.h"
 #include "core/drive.h"
 #include "core/sim.h"
@@ -24,6 +25,7 @@ static void render_limits(struct jsonw *w, const struct core_config *c) {
 	jsonw_int(w, "drives_per_benchmark", RUN_MAX_DRIVES);
 	jsonw_uint(w, "benchmarks_at_once", c->max_runs);
 	jsonw_uint(w, "benchmarks_waiting", c->max_queued_runs);
+	jsonw_int(w, "tokens_per_account", ACCOUNTS_TOKENS_MAX);
 	jsonw_int(w, "page", PAGE_LIMIT_MAX);
 	jsonw_object_end(w);
 }

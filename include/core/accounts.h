@@ -17,6 +17,7 @@
 
 #define ACCOUNTS_PASSWORD_MIN 8
 #define ACCOUNTS_PASSWORD_MAX 128
+#define ACCOUNTS_TOKENS_MAX 100 /* of one account */
 
 struct accounts;
 
@@ -62,22 +63,27 @@ enum rc must_check accounts_recheck(struct accounts *a, const struct actor *who,
 struct account_change {
 	const char *name;
 	const char *password;
-	enum role role;      /* ROLE_NONE: kept */
-	int enabled;         /* -1: kept */
-	uint32_t if_version; /* model/version.h */
+	const char *current_password; /* only with password, of one's own account */
+	enum role role;               /* ROLE_NONE: kept */
+	int enabled;                  /* -1: kept */
+	uint32_t if_version;          /* model/version.h */
 };
 /* Each writes audit and event in the same transaction and, where it changes or takes away,
  * forgets cached credentials. An account
- * may change its own password; everything else is the administrator's (the caller checks the
- * route's role). RC_CONFLICT: the last administrator may not go. accounts_create keeps the actor's
- * once. Both hash a password that is given. */
+ * may change its own password: who showed a token must give the current one too (RC_FORBIDDEN,
+ * counted as a wrong password of the address; RC_THROTTLED: there were too many); everything else
+ * is the administrator's (the caller checks the route's role). RC_CONFLICT: the last administrator
+ * may not go. accounts_create keeps the actor's once. Both hash a password that is given, and
+ * accounts_update the current one before it. */
 enum rc must_check accounts_create(struct accounts *a, const struct actor *who,
 	const struct account_change *c, struct account *out, struct err *err);
 enum rc must_check accounts_update(struct accounts *a, const struct actor *who, const char *id,
 	const struct account_change *c, struct account *out, struct err *err);
 enum rc must_check accounts_delete(struct accounts *a, const struct actor *who, const char *id,
 	uint32_t if_version, struct err *err);
-/* secret is shown once. role at most the actor's own. */
+/* secret is shown once. role at most the actor's own; made by a token, it does not outlive that
+ * one: expires_ms NONE is then the same time, a later one RC_FORBIDDEN. RC_CONFLICT: the account
+ * has ACCOUNTS_TOKENS_MAX that have not expired. */
 enum rc must_check accounts_token_create(struct accounts *a, const struct actor *who,
 	const char *name, enum role role, int64_t expires_ms, struct token *out,
 	char secret[SECRET_TOKEN_SIZE], struct err *err);

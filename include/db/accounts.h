@@ -37,6 +37,11 @@ enum rc must_check db_token_delete(struct db_conn *c, const char *id, struct err
 /* Those that expired before then. */
 enum rc must_check db_token_prune(
 	struct db_conn *c, int64_t before_ms, int limit, int *removed, struct err *err);
+/* Of one account: how many there are, and those away that expired before then. */
+enum rc must_check db_token_count(
+	struct db_conn *c, const char *account_id, int64_t *out, struct err *err);
+enum rc must_check db_token_delete_expired(
+	struct db_conn *c, const char *account_id, int64_t before_ms, struct err *err);
 /* By id; account_id NULL lists all. */
 enum rc must_check db_token_list(struct db_conn *c, const char *account_id, const char *after,
 	int limit, bool (*visit)(void *arg, const struct token *t), void *arg, struct err *err);

@@ -321,6 +321,61 @@ def test_a_lesser_token_does_not_take_the_account_over(service):
     service.delete(admin["href"])
 
 
+def test_a_token_outlives_no_token_that_made_it(service, account):
+    r = service.post("/api/v1/tokens", {"name": "t", "expires_at": in_ms(60000)}, auth=account["auth"])
+    maker, auth = r.json(), bearer(r.json()["token"])
+    made = service.post("/api/v1/tokens", {"name": "minted"}, auth=auth)
+    assert made.status_code == 201 and made.json()["expires_at"] == maker["expires_at"]
+    later = {"name": "minted", "expires_at": in_ms(120000)}
+    problem(service.post("/api/v1/tokens", later, auth=auth), 403, "/expires_at")
+    sooner = {"name": "minted", "expires_at": in_ms(30000)}
+    assert service.post("/api/v1/tokens", sooner, auth=auth).status_code == 201
+    again = service.post("/api/v1/tokens", {"name": "again"}, auth=bearer(made.json()["token"]))
+    assert again.json()["expires_at"] == maker["expires_at"]
+
+
+def test_a_token_sets_a_password_only_with_the_current_one(service, account):
+    token = token_of(service, account)
+    new = {"password": "another-good-password"}
+    problem(service.patch(account["href"], new, auth=token), 403, "/current_password")
+    wrong = {**new, "current_password": "not-the-password"}
+    problem(service.patch(account["href"], wrong, auth=token), 403, "/current_password")
+    problem(service.patch(account["href"], wrong, auth=account["auth"]), 403, "/current_password")
+    problem(service.patch(account["href"], {**new, "current_password": PASSWORD}), 400, "/current_password")
+    assert service.get("/api/v1/drives", auth=account["auth"]).status_code == 200
+    right = {**new, "current_password": PASSWORD}
+    assert service.patch(account["href"], right, auth=token).status_code == 200
+    assert service.get("/api/v1/drives", auth=(account["name"], new["password"])).status_code == 200
+
+
+def test_guesses_of_the_current_password_are_held_up(start):
+    service = start("--simulate", "1", "--login-failures", "3")
+    made = make_account(service, "somebody", "ReadOnly")
+    token = token_of(service, made)
+    body = {"password": "another-good-password", "current_password": "wrong-password"}
+    statuses = [service.patch(made["href"], body, auth=token).status_code for _ in range(5)]
+    assert statuses == [403, 403, 403, 429, 429]
+
+
+def test_an_account_has_a_bounded_number_of_tokens(service):
+    made = make_account(service, f"many-{time.monotonic_ns()}", "ReadOnly")
+    most = service.json("/api/v1/system")["limits"]["tokens_per_account"]
+    ends = service.post("/api/v1/tokens", {"name": "t"}, auth=made["auth"]).json()
+    for _ in range(most - 1):
+        token_of(service, made)
+    full = problem(service.post("/api/v1/tokens", {"name": "t"}, auth=made["auth"]), 409)
+    assert str(most) in full["detail"]
+    assert service.delete(ends["href"], auth=made["auth"]).status_code == 204
+    ends = service.post("/api/v1/tokens", {"name": "t", "expires_at": in_ms(500)}, auth=made["auth"]).json()
+    # One that expired makes room.
+    r = wait_until(
+        lambda: (r := service.post("/api/v1/tokens", {"name": "t"}, auth=made["auth"])).status_code != 409 and r
+    )
+    assert r.status_code == 201
+    problem(service.get(ends["href"], auth=made["auth"]), 404)
+    service.delete(made["href"])
+
+
 @pytest.mark.parametrize(
     "body, pointer",
     [
