@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "base/secret.h"
@@ -19,18 +20,19 @@
 #define KEY_SIZE 64
 #define POLL_MS 60000 /* only a bound: work wakes the thread */
 #define SHA256_BYTES 32
+#define CA_MAX_BYTES (1024 * 1024)
 
 /* One request and its answer so far. */
 struct transfer {
 	struct transfer *next; /* in the peer's queue */
-	char *method, *url, *username, *password, *token, *body, *ca_file, *ciphers,
-		*if_match; /* owned */
+	char *method, *url, *username, *password, *token, *body, *ciphers, *if_match; /* owned */
 	enum bmc_tls tls;
 	bool allow_plaintext;
 	uint8_t pin[SHA256_BYTES];
 	long connect_ms, total_ms;
 	httpc_fn *fn;
 	void *arg;
+	struct buf ca; /* PEM; empty: the system's */
 	struct buf answer;
 	bool pin_differs;
 };
@@ -80,9 +82,9 @@ static void transfer_free(struct transfer *t) {
 	free(t->method);
 	free(t->url);
 	free(t->body);
-	free(t->ca_file);
 	free(t->ciphers);
 	free(t->if_match);
+	buf_release(&t->ca);
 	buf_release(&t->answer);
 	free(t);
 }
@@ -125,6 +127,14 @@ static enum rc check(const struct httpc_request *r, struct err *err) {
 	return RC_OK;
 }
 
+/* Here and not by libcurl, whose thread would wait for a FIFO. */
+static enum rc read_ca(const char *path, struct buf *pem, struct err *err) {
+	struct err why = {.msg = "it is empty"};
+	if (file_read(path, pem, &why) || !pem->len)
+		return err_set(err, RC_FORBIDDEN, "the authority's file: %s", why.msg);
+	return RC_OK;
+}
+
 static struct transfer *transfer_new(
 	const struct httpc_request *r, httpc_fn *fn, void *arg, struct err *err) {
 	if (check(r, err))
@@ -139,7 +149,6 @@ static struct transfer *transfer_new(
 			.password = copy(r->password, &failed),
 			.token = copy(r->token, &failed),
 			.body = copy(r->body, &failed),
-			.ca_file = copy(r->ca_file, &failed),
 			.ciphers = copy(r->ciphers, &failed),
 			.if_match = copy(r->if_match, &failed),
 			.tls = r->tls,
@@ -150,11 +159,14 @@ static struct transfer *transfer_new(
 			.arg = arg,
 		};
 		buf_init(&t->answer, r->max_bytes);
+		buf_init(&t->ca, CA_MAX_BYTES);
 	}
 	if (failed)
 		err_set(err, RC_NOMEM, "no memory for a request");
 	else if (r->tls == BMC_TLS_PIN && !take_pin(r->fingerprint_sha256, t->pin))
 		failed = err_set(err, RC_INVALID, "the fingerprint must be 64 hexadecimal digits");
+	else if (r->tls == BMC_TLS_CA)
+		failed = r->ca_file && read_ca(r->ca_file, &t->ca, err);
 	if (!failed)
 		return t;
 	transfer_free(t);
@@ -201,8 +213,9 @@ static void set_tls(CURL *easy, const struct transfer *t) {
 	curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, by_authority ? 1L : 0L);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, by_authority ? 2L : 0L);
-	if (by_authority && t->ca_file)
-		curl_easy_setopt(easy, CURLOPT_CAINFO, t->ca_file);
+	struct curl_blob ca = {t->ca.data, t->ca.len, CURL_BLOB_COPY};
+	if (ca.len)
+		curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &ca);
 	if (t->ciphers)
 		curl_easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, t->ciphers);
 }
@@ -565,6 +578,14 @@ enum rc httpc_send(struct httpc *h, const char *key, const struct httpc_request 
 		transfer_free(t);
 	else
 		curl_multi_wakeup(h->multi);
+	return rc;
+}
+
+enum rc httpc_check_ca(const char *path, struct err *err) {
+	struct buf pem;
+	buf_init(&pem, CA_MAX_BYTES);
+	enum rc rc = read_ca(path, &pem, err);
+	buf_release(&pem);
 	return rc;
 }
 

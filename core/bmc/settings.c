@@ -2,7 +2,6 @@
 
 #include <ctype.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/parse.h"
 #include "core/bmc/adaptor.h"
@@ -75,9 +74,9 @@ static enum rc normalise_pin(struct bmc_settings *b, struct err *err) {
 }
 
 static enum rc check_ca(const struct bmc_settings *b, struct err *err) {
-	if (b->ca_file[0] && (b->ca_file[0] != '/' || access(b->ca_file, R_OK) != 0))
+	if (b->ca_file[0] && (b->ca_file[0] != '/' || httpc_check_ca(b->ca_file, NULL)))
 		return err_field(err, RC_INVALID, "/bmc/tls/ca_file",
-			"must be the absolute path of a readable file");
+			"must be the absolute path of a readable regular file of at most 1 MiB");
 	return RC_OK;
 }
 

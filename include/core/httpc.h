@@ -25,7 +25,7 @@ struct httpc_request {
 	const char *body;                /* JSON text or NULL */
 	enum bmc_tls tls;
 	bool allow_plaintext;           /* http:// allowed */
-	const char *ca_file;            /* NULL: the system's */
+	const char *ca_file;            /* read by httpc_send; NULL: the system's */
 	const char *fingerprint_sha256; /* BMC_TLS_PIN: of the certificate (DER), hex */
 	const char *ciphers;            /* for TLS 1.2, as OpenSSL lists them; NULL its own */
 	int64_t connect_ms, total_ms;   /* each over 0, else RC_INVALID */
@@ -61,6 +61,9 @@ void httpc_free(struct httpc *h);
 enum rc must_check httpc_send(struct httpc *h, const char *key, const struct httpc_request *r,
 	httpc_fn *fn, void *arg, struct err *err);
 /* Is there a cipher in the list that OpenSSL knows? Any thread. */
+/* RC_FORBIDDEN unless it is a regular file of 1 byte to 1 MiB that can be read. Never waits for a
+ * FIFO or device. */
+enum rc must_check httpc_check_ca(const char *path, struct err *err);
 bool httpc_knows_ciphers(const char *list);
 /* Drops the peer's handle when it is idle (settings changed, peer deleted). Any thread. */
 void httpc_forget(struct httpc *h, const char *key);

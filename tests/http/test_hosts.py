@@ -147,6 +147,8 @@ BAD = [
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "fingerprint_sha256": PIN}}}, "/bmc/tls/fingerprint_sha256"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "/nothing"}}}, "/bmc/tls/ca_file"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "relative.pem"}}}, "/bmc/tls/ca_file"),
+    ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "/dev/zero"}}}, "/bmc/tls/ca_file"),
+    ({"bmc": {"url": "https://10.0.0.1", "tls": {"verify": "ca", "ca_file": "/etc"}}}, "/bmc/tls/ca_file"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"insecure": True}}}, "/bmc/tls/insecure"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"ciphers": "ROT13"}}}, "/bmc/tls/ciphers"),
     ({"bmc": {"url": "https://10.0.0.1", "tls": {"ciphers": "A" * 128}}}, "/bmc/tls/ciphers"),

@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "base/parse.h"
@@ -187,6 +189,28 @@ static void the_authority_decides(void **state) {
 	assert_int_equal(fakebmc_ask_stats(f->bmc).requests, 1);
 }
 
+/* It would hold up the requests to all others. */
+static void the_authority_is_no_fifo(void **state) {
+	struct fixture *f = *state;
+	struct httpc_request r = request_of(f);
+	struct err err;
+	char dir[] = "/tmp/dw-httpc-XXXXXX", path[sizeof(dir) + 8];
+	assert_non_null(mkdtemp(dir));
+	snprintf(path, sizeof(path), "%s/ca.pem", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	assert_int_equal(httpc_check_ca(path, &err), RC_FORBIDDEN);
+	assert_int_equal(httpc_check_ca(f->bmc->ca_file, &err), RC_OK);
+	r.tls = BMC_TLS_CA;
+	r.url = f->bmc->url;
+	r.ca_file = path;
+	assert_int_equal(
+		httpc_send(f->client, "bmc", &r, on_answer, &f->inbox, &err), RC_FORBIDDEN);
+	r.ca_file = f->bmc->ca_file;
+	assert_int_equal(get(f, r, METRICS), RC_OK);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+}
+
 static void the_name_must_fit(void **state) {
 	struct fixture *f = *state;
 	struct httpc_request r = request_of(f);
@@ -349,6 +373,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(connections_are_kept, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_pin_decides, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_authority_decides, setup_tls, teardown),
+		cmocka_unit_test_setup_teardown(the_authority_is_no_fifo, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_name_must_fit, setup_misnamed, teardown),
 		cmocka_unit_test_setup_teardown(plaintext_must_be_allowed, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(a_tag_goes_along, setup_plain, teardown),
