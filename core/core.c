@@ -61,9 +61,32 @@ static struct db *open_store(
 	return db_open(&config, err);
 }
 
+/* Nothing but the loss of its content leaves an empty control.db where there are samples, or with a
+ * log of its own: made anew, it would have other accounts, hosts and policies. */
+static enum rc check_lost(const char *data_dir, struct err *err) {
+	struct stat control, other;
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/control.db", data_dir);
+	if (stat(path, &control) || control.st_size > 0)
+		return RC_OK;
+	static const char *const others[] = {"control.db-wal", "samples.db"};
+	for (size_t i = 0; i < array_len(others); i++) {
+		snprintf(path, sizeof(path), "%s/%s", data_dir, others[i]);
+		if (!stat(path, &other) && other.st_size > 0)
+			return err_set(err, RC_CORRUPT,
+				"%.80s/control.db is empty, but %s is not: restore control.db from "
+				"a backup, or remove control.db* to begin anew",
+				data_dir, others[i]);
+	}
+	return RC_OK;
+}
+
 static enum rc open_stores(struct core *core, struct err *err) {
 	if (mkdir(core->config.data_dir, 0700) && errno != EEXIST)
 		return err_errno(err, errno, core->config.data_dir);
+	enum rc rc = check_lost(core->config.data_dir, err);
+	if (rc)
+		return rc;
 	core->control = open_store(&core->config, "control.db", DB_CONTROL, err);
 	if (core->control)
 		core->samples = open_store(&core->config, "samples.db", DB_SAMPLES, err);

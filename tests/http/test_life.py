@@ -217,6 +217,17 @@ def test_damaged_files_are_told(start, name):
         assert f.read(20) == b"this is no database ", "a damaged file was replaced"
 
 
+@pytest.mark.parametrize("beside", ["samples.db", "control.db-wal"])
+def test_a_lost_control_store_is_no_new_installation(start, beside):
+    service = start("--simulate", "1")
+    service.stop()
+    open(os.path.join(service.data_dir, "control.db"), "wb").close()
+    os.rename(os.path.join(service.data_dir, "samples.db"), os.path.join(service.data_dir, beside))
+    line = refused("--data-dir", service.data_dir)
+    assert "control.db is empty" in line and "restore" in line
+    assert os.path.getsize(os.path.join(service.data_dir, "control.db")) == 0
+
+
 def test_a_newer_database_is_refused(start):
     service = start("--simulate", "1")
     service.stop()
