@@ -294,12 +294,27 @@ void stream_set_release(struct stream_set *set) {
 	pthread_mutex_destroy(&set->lock);
 }
 
+/* With the set's lock. */
+static unsigned count_of(const struct stream_set *set, const char *account_id) {
+	unsigned n = 0;
+	const struct http_stream *s;
+	DL_FOREACH2 (set->first, s, next_in_set)
+		n += strcmp(s->owner.who.account_id, account_id) == 0;
+	return n;
+}
+
+static unsigned share(const struct stream_set *set) {
+	return set->max > STREAM_ACCOUNTS ? set->max / STREAM_ACCOUNTS : 1;
+}
+
 enum rc stream_join(struct http_stream *s, struct stream_set *set, const struct stream_owner *owner,
 	struct err *err) {
 	s->owner = *owner;
 	pthread_mutex_lock(&set->lock);
 	bool full = set->closed || set->count >= set->max;
-	if (!full) {
+	bool greedy = !full && owner->who.account_id[0] &&
+		count_of(set, owner->who.account_id) >= share(set);
+	if (!full && !greedy) {
 		DL_APPEND2(set->first, s, prev_in_set, next_in_set);
 		set->count++;
 		s->set = set;
@@ -308,6 +323,9 @@ enum rc stream_join(struct http_stream *s, struct stream_set *set, const struct 
 	pthread_mutex_unlock(&set->lock);
 	if (full)
 		return err_set(err, RC_FULL, "all event streams are taken");
+	if (greedy)
+		return err_set(err, RC_FULL,
+			"the account has %u event streams, as many as one may have", share(set));
 	metric_add(METRIC_HTTP_STREAMS, 1);
 	return RC_OK;
 }

@@ -10,6 +10,8 @@
 
 struct MHD_Connection;
 
+#define STREAM_ACCOUNTS 4 /* one account has at most this part of the streams, and at least one */
+
 /* The streams that a server sends now. */
 struct stream_set {
 	pthread_mutex_t lock; /* taken before a channel's */
@@ -31,7 +33,8 @@ void stream_set_release(struct stream_set *set);
 /* Ends all streams of the set; later ones end at once. */
 void stream_set_close(struct stream_set *set);
 
-/* Enters s into the set, which it leaves when it is freed. RC_FULL. */
+/* Enters s into the set, which it leaves when it is freed. RC_FULL: all are taken, or the account
+ * has its share of them. */
 enum rc must_check stream_join(struct http_stream *s, struct stream_set *set,
 	const struct stream_owner *owner, struct err *err);
 /* Copies out one stream's owner who was not checked at this version, or whose token has expired,

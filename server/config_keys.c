@@ -56,7 +56,7 @@ const struct config_key config_keys[] = {
 	{"max-connections", KEY_INT, AT(max_connections), 8, 65536, "1024", "N", "connections at once"},
 	{"max-per-address", KEY_INT, AT(max_per_address), 0, 65536, "128", "N", "connections of one address, or one IPv6 /64; 0: any number"},
 	{"trusted-proxy", KEY_LIST, AT(trusted_proxy), 0, 0, "", "ADDR", "address of a reverse proxy, repeatable: has no such limit, and the last address of its X-Forwarded-For is taken for the client's"},
-	{"max-streams", KEY_INT, AT(max_streams), 0, 65536, "128", "N", "event streams at once"},
+	{"max-streams", KEY_INT, AT(max_streams), 0, 65536, "128", "N", "event streams at once, a quarter of them for one account"},
 	{"heartbeat", KEY_MS, AT(heartbeat_ms), 100, HOUR_MS, "15s", "TIME", "period of comments on an event stream where nothing happens"},
 	{"idle-timeout", KEY_INT, AT(idle_timeout_s), 1, 3600, "60", "SECONDS", "until an idle connection is closed"},
 	{"stranger-timeout", KEY_INT, AT(stranger_timeout_s), 1, 3600, "10", "SECONDS", "the same until a connection has shown good credentials, for the next request to come whole"},

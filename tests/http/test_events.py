@@ -18,7 +18,7 @@ COPY_EVENT = "INSERT INTO event SELECT ?2, at_ms, type, object, actor, data FROM
 
 @pytest.fixture(scope="module")
 def service():
-    service = Service("--simulate", "2", "--heartbeat", "300ms", "--max-streams", "4").start()
+    service = Service("--simulate", "2", "--heartbeat", "300ms", "--max-streams", "16").start()
     wait_until(lambda: len(service.drives()) == 2)
     yield service
     service.close()
@@ -256,6 +256,13 @@ def test_streams_are_bounded(service):
         with Stream(service) as fifth:
             assert fifth.status == 503
             assert "retry-after:" in fifth.head
+        r = service.get("/api/v1/events", headers={"Accept": "text/event-stream"})
+        assert "the account has 4 event streams" in problem(r, 503)["detail"]
+        body = {"name": "another", "password": PASSWORD, "role": "ReadOnly"}
+        other = service.post("/api/v1/accounts", body).json()
+        with Stream(service, credentials=basic("another")) as theirs:
+            assert theirs.status == 200
+        service.delete(other["href"])
         assert service.get("/api/v1/system").status_code == 200
     finally:
         for s in streams:
