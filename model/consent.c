@@ -13,14 +13,14 @@ static const struct use_rule {
 	[USE_SWAP] = {.stops_reads = true},
 	[USE_EXPORT] = {.stops_reads = true},
 	[USE_PROCESS] = {.stops_reads = true},
-	[USE_PARTITION] = {.stops_reads = false},
-	[USE_SIGNATURE] = {.overridable = true},
 	[USE_OPEN] = {.stops_reads = true},
 	[USE_RESERVED] = {.stops_reads = true},
+	[USE_UNKNOWN] = {.stops_reads = true},
+	[USE_PARTITION] = {.stops_reads = false},
 	[USE_ZONED] = {.stops_reads = false},
 	[USE_SHARED] = {.stops_reads = false},
 	[USE_UNSEEN] = {.stops_reads = false},
-	[USE_UNKNOWN] = {.stops_reads = true},
+	[USE_SIGNATURE] = {.overridable = true},
 };
 
 bool consent_is_listed(const char *serial, const char (*list)[21], unsigned count) {

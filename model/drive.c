@@ -27,14 +27,14 @@ static const char *const use_names[] = {
 	[USE_SWAP] = "swap",
 	[USE_EXPORT] = "export",
 	[USE_PROCESS] = "process",
-	[USE_PARTITION] = "partition",
-	[USE_SIGNATURE] = "signature",
 	[USE_OPEN] = "open",
 	[USE_RESERVED] = "reserved",
+	[USE_UNKNOWN] = "unknown",
+	[USE_PARTITION] = "partition",
 	[USE_ZONED] = "zoned",
 	[USE_SHARED] = "shared",
 	[USE_UNSEEN] = "unseen",
-	[USE_UNKNOWN] = "unknown",
+	[USE_SIGNATURE] = "signature",
 };
 
 static const char *const health_names[] = {

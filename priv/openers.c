@@ -17,6 +17,7 @@
 #include "priv/privileges.h"
 
 #define OPENED_MAX 2048
+#define DESCRIPTORS_MAX 1000000 /* looked at, of all processes */
 #define FILES_MAX 64
 #define TOLD_MAX 4 /* processes named in a drive's uses */
 #define FRESH_MS 200
@@ -32,7 +33,8 @@ struct entry {
 
 struct look {
 	size_t count;
-	bool cut;         /* more than OPENED_MAX */
+	bool cut; /* more than OPENED_MAX or DESCRIPTORS_MAX */
+	size_t descriptors;
 	bool whole;       /* it was the machine's own /proc, not a container's */
 	unsigned unseen;  /* processes that could not be looked into … */
 	pid_t unseen_pid; /* … one of them */
@@ -143,9 +145,12 @@ static bool note_descriptor(struct openers *o, pid_t pid, int dir, const char *n
 static bool note_descriptors(struct openers *o, pid_t pid, DIR *dir) {
 	const struct dirent *e;
 
-	while ((e = readdir(dir)) != NULL)
+	while ((e = readdir(dir)) != NULL && !o->now->cut) {
 		if (e->d_name[0] != '.' && !note_descriptor(o, pid, dirfd(dir), e->d_name))
 			return false;
+		if (++o->now->descriptors > DESCRIPTORS_MAX)
+			o->now->cut = true;
+	}
 	return true;
 }
 
@@ -309,7 +314,7 @@ static void tell_unseen(const struct openers *o, struct drive_namespace *ns) {
 	if (!l->whole)
 		use_add(ns, USE_UNSEEN, "the machine's processes cannot be seen from here");
 	if (l->cut)
-		use_add(ns, USE_UNSEEN, "more than %d open devices", OPENED_MAX);
+		use_add(ns, USE_UNSEEN, "too much is open to look at all of it");
 	if (l->unseen == 0)
 		return;
 	read_comm(o, l->unseen_pid, comm);

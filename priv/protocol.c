@@ -187,7 +187,7 @@ static bool is_namespace(const struct drive_namespace *ns) {
 	if (!IS_TEXT(ns->path) || !is_bool(&ns->zoned) || ns->use_count > DRIVE_MAX_USES)
 		return false;
 	for (uint8_t i = 0; i < ns->use_count; i++)
-		if (ns->uses[i].kind > USE_UNKNOWN || !IS_TEXT(ns->uses[i].detail))
+		if (ns->uses[i].kind >= USE_KIND_COUNT_ || !IS_TEXT(ns->uses[i].detail))
 			return false;
 	return true;
 }

@@ -9,11 +9,24 @@
 #include "priv/inuse.h"
 #include "priv/target.h"
 
-static void hash_of(const char *text, char *out, size_t size) {
+static void hash_of(const char *const *parts, size_t count, char *out, size_t size) {
 	char hash[ID_HASH_SIZE];
 
-	id_hash(&text, 1, hash);
+	id_hash(parts, count, hash);
 	str_copy(out, size, hash);
+}
+
+/* The kernel counts the disks that it has seen since the boot: another disk under the same name,
+ * and another medium or backing file, has another number. */
+static void make_serial(
+	const struct sysfs_root *root, const char *name, const char *path, struct priv_found *out) {
+	char sequence[32];
+	const char *const parts[] = {path, sequence};
+
+	if (!sysfs_read(sequence, sizeof(sequence), "%s/class/block/%s/diskseq", root->sys, name))
+		sysfs_read(sequence, sizeof(sequence), "%s/class/block/%s/../diskseq", root->sys,
+			name);
+	hash_of(parts, array_len(parts), out->drive.serial, sizeof(out->drive.serial));
 }
 
 static void read_serial(
@@ -30,10 +43,11 @@ static void read_serial(
 			str_copy_padded(
 				out->drive.serial, sizeof(out->drive.serial), text, strlen(text));
 		else
-			hash_of(text, out->drive.serial, sizeof(out->drive.serial));
+			hash_of((const char *const[]){text}, 1, out->drive.serial,
+				sizeof(out->drive.serial));
 		return;
 	}
-	hash_of(path, out->drive.serial, sizeof(out->drive.serial));
+	make_serial(root, name, path, out);
 }
 
 static enum rc read_block(

@@ -7,8 +7,8 @@
 
 /*
  * Looks at the index-th target. Its serial is the device's own (serial, else world-wide name), for
- * devices without one the first 20 characters of a hash of the path, for files that of
- * file_serial().
+ * devices without one a hash of the path and of the kernel's number for this very disk since the
+ * boot, for files that of file_serial().
  */
 enum rc must_check target_read(const struct sysfs_root *root, const char *path, unsigned index,
 	struct priv_found *out, struct err *err);

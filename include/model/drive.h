@@ -67,21 +67,23 @@ struct drive {
 };
 _Static_assert(sizeof(struct drive) <= 512, "a drive's summary stays small");
 
-/* Why a namespace must not be written to. */
+/* Why a namespace must not be written to: first what speaks against reads as well, last what may be
+ * overridden, so that of too many the weakest are left out. */
 enum use_kind {
 	USE_MOUNT,  /* it or a partition is mounted */
-	USE_HOLDER, /* dm, md, bcache or the like sits on it */
+	USE_HOLDER, /* dm, md, bcache, loop or the like sits on it */
 	USE_SWAP,
 	USE_EXPORT,    /* offered to other machines by the kernel */
 	USE_PROCESS,   /* another process has it open */
-	USE_PARTITION, /* carries a partition table */
-	USE_SIGNATURE, /* carries a file system, RAID, LVM or other signature */
 	USE_OPEN,      /* the kernel refuses an exclusive open, somebody has locked it */
 	USE_RESERVED,  /* other machines have registered for it, or hold a reservation */
+	USE_UNKNOWN,   /* could not be looked at: treated as in use */
+	USE_PARTITION, /* carries a partition table */
 	USE_ZONED,     /* host-managed zones: ordinary writes do not apply */
 	USE_SHARED,    /* more than one controller reaches it, or may */
 	USE_UNSEEN,    /* not all that may use it can be seen from here */
-	USE_UNKNOWN    /* could not be looked at: treated as in use */
+	USE_SIGNATURE, /* carries a file system, RAID, LVM or other signature */
+	USE_KIND_COUNT_
 };
 const char *use_kind_name(enum use_kind k);
 

@@ -1,6 +1,7 @@
 """The whole daemon on made-up NVMe drives: real libnvme, real fio, faults at will."""
 
 import os
+import subprocess
 
 import pytest
 from bed import Bed
@@ -314,6 +315,21 @@ def test_a_mount_that_no_table_shows_is_found(third, bed, tmp_path):
     with bed.mounted_elsewhere("/dev/nvme2n1", str(tmp_path)):
         assert "exclusive open" in third.refusal("seq-write-128k", **consent(third))
     bed.run("wipefs", "-qa", "/dev/nvme2n1")
+
+
+def test_a_mount_of_the_machine_is_found_from_a_namespace_of_ones_own(third, bed, tmp_path):
+    """The daemon is in the bed's mount namespace, the mount is outside."""
+    node = "/dev/" + os.path.basename(bed.run("readlink", "/sys/class/block/nvme2n1").strip())
+    bed.run("mkfs.ext4", "-q", "/dev/nvme2n1")
+    subprocess.run(["mount", node, tmp_path], check=True)
+    try:
+        with open("/proc/1/mountinfo") as f:
+            init_has_it = f" {tmp_path} " in f.read()
+        told = f"nvme2n1 mounted on {tmp_path}" if init_has_it else "exclusive open"
+        assert told in third.refusal("seq-write-128k", **consent(third))
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+        bed.run("wipefs", "-qa", "/dev/nvme2n1")
 
 
 def test_a_drive_that_is_exported_is_not_touched(third, bed):

@@ -374,3 +374,20 @@ def test_a_loop_device_under_another_name_is_seen(linked):
         subprocess.run(["losetup", "-d", loop], check=True)
     assert path.read_bytes() == before
     runs_in_the_end(service, write_to(drive))
+
+
+def test_consent_is_for_a_disk_and_not_for_its_name(start, tmp_path):
+    """A loop device that is made of another file meanwhile."""
+    first, second = make_file(tmp_path, "first.img"), make_file(tmp_path, "second.img")
+    loop = subprocess.run(["losetup", "-f", "--show", first], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        service = start("--target", loop, "--allow-destructive", "--settle", "50ms", "--rescan", "1h")
+        drive = wait_until(service.drives)[0]
+        assert drive["kind"] == "block"
+        before = second.read_bytes()
+        subprocess.run(["losetup", "-d", loop], check=True)
+        subprocess.run(["losetup", loop, second], check=True)
+        assert drive["serial"] in refused(service, write_to(drive))
+        assert second.read_bytes() == before
+    finally:
+        subprocess.run(["losetup", "-d", loop], check=True)

@@ -45,8 +45,8 @@ static void names_are_those_of_the_wire(void **state) {
 		"emergency");
 	CHECK_NAMES(quantity_unit, enum quantity, "W", "J", "Cel", "1", "By/s", "By/s");
 	CHECK_NAMES(use_kind_name, enum use_kind, "mount", "holder", "swap", "export", "process",
-		"partition", "signature", "open", "reserved", "zoned", "shared", "unseen",
-		"unknown");
+		"open", "reserved", "unknown", "partition", "zoned", "shared", "unseen",
+		"signature");
 	assert_string_equal(event_type_name(EVENT_RUN_STATE), "benchmark.state_changed");
 	assert_string_equal(event_type_severity(EVENT_POWER_DRIFT), "warning");
 	assert_string_equal(event_type_severity(EVENT_TYPE_COUNT_), "unknown");

@@ -80,7 +80,7 @@ static struct priv_drive_reply *identify_reply(void) {
 	r->u.detail.power.states[1].state = 1;
 	r->u.detail.namespace_count = 1;
 	ns->use_count = 1;
-	ns->uses[0].kind = USE_UNKNOWN;
+	ns->uses[0].kind = USE_SIGNATURE;
 	return r;
 }
 
@@ -203,7 +203,7 @@ static void refuses_wrong_answers(void **state) {
 	REFUSED(identify_reply, u.detail.power.states[1].state, 5);
 	REFUSED(identify_reply, u.detail.namespace_count, DRIVE_MAX_NAMESPACES + 1);
 	REFUSED(identify_reply, u.detail.namespaces[0].use_count, DRIVE_MAX_USES + 1);
-	REFUSED(identify_reply, u.detail.namespaces[0].uses[0].kind, USE_UNKNOWN + 1);
+	REFUSED(identify_reply, u.detail.namespaces[0].uses[0].kind, USE_KIND_COUNT_);
 	r = identify_reply();
 	memset(r->u.detail.namespaces[0].uses[0].detail, 'x',
 		sizeof(r->u.detail.namespaces[0].uses[0].detail));

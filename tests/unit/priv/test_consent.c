@@ -67,13 +67,30 @@ static void writing_wants_every_consent(void **state) {
 
 static void no_use_may_be_written_to_but_an_overridden_signature(void **state) {
 	(void)state;
-	for (unsigned kind = USE_MOUNT; kind <= USE_UNKNOWN; kind++) {
+	for (unsigned kind = 0; kind < USE_KIND_COUNT_; kind++) {
 		permit_all(NULL);
 		use_add(&ns, (enum use_kind)kind, "why");
 		expect(kind == USE_SIGNATURE ? RC_OK : RC_CONFLICT, "/drives/3");
 		start.override_signature = 0;
 		expect(RC_CONFLICT, "/drives/3");
 		assert_string_equal(err.msg, "why");
+	}
+}
+
+/* Of too many uses those of the later kinds are left out. */
+static void what_is_left_out_is_never_stricter(void **state) {
+	bool weaker_seen = false;
+
+	(void)state;
+	for (unsigned kind = 0; kind < USE_KIND_COUNT_; kind++) {
+		permit_all(NULL);
+		use_add(&ns, (enum use_kind)kind, "why");
+		if (kind + 1 < USE_KIND_COUNT_)
+			expect(RC_CONFLICT, "/drives/3");
+		start.workload.pattern = PATTERN_READ;
+		start.confirm_in_use_count = 0;
+		assert_false(weaker_seen && ask() != RC_OK);
+		weaker_seen |= ask() == RC_OK;
 	}
 }
 
@@ -142,6 +159,7 @@ int main(void) {
 		cmocka_unit_test_setup(writing_wants_every_consent, permit_all),
 		cmocka_unit_test_setup(
 			no_use_may_be_written_to_but_an_overridden_signature, permit_all),
+		cmocka_unit_test_setup(what_is_left_out_is_never_stricter, permit_all),
 		cmocka_unit_test_setup(reading_cares_for_what_is_in_use_alone, permit_all),
 		cmocka_unit_test_setup(reading_needs_no_permission_to_destroy, permit_all),
 		cmocka_unit_test_setup(an_observer_runs_nothing, permit_all),

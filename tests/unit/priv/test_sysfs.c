@@ -165,6 +165,23 @@ static void lists_targets_with_their_serials(void **state) {
 	assert_int_equal(f.capacity_bytes, 8);
 }
 
+static void a_device_without_a_serial_is_known_for_as_long_as_it_is_there(void **state) {
+	struct priv_found first, again;
+
+	(void)state;
+	fake_tree_file(&tree, "sys/class/block/loop4/dev", "7:4\n");
+	fake_tree_file(&tree, "sys/class/block/loop4/diskseq", "17\n");
+	fake_tree_file(&tree, "dev/loop4", "a node");
+	snprintf(file_target, sizeof(file_target), "%s/loop4", tree.dev);
+	assert_int_equal(target_read(&root, file_target, 0, &first, NULL), RC_OK);
+	assert_int_equal(target_read(&root, file_target, 0, &again, NULL), RC_OK);
+	assert_int_equal(strlen(first.drive.serial), 20);
+	assert_string_equal(again.drive.serial, first.drive.serial);
+	fake_tree_file(&tree, "sys/class/block/loop4/diskseq", "18\n");
+	assert_int_equal(target_read(&root, file_target, 0, &again, NULL), RC_OK);
+	assert_string_not_equal(again.drive.serial, first.drive.serial);
+}
+
 static void a_missing_target_leaves_a_reason(void **state) {
 	auto_free struct priv_found *found = NULL;
 	char reason[128];
@@ -331,6 +348,7 @@ int main(void) {
 		ON_MACHINE(lists_all_drives),
 		ON_MACHINE(a_slot_is_that_of_the_device),
 		ON_MACHINE(lists_targets_with_their_serials),
+		ON_MACHINE(a_device_without_a_serial_is_known_for_as_long_as_it_is_there),
 		ON_MACHINE(a_missing_target_leaves_a_reason),
 		ON_MACHINE(links_and_namespaces_are_no_targets),
 		ON_MACHINE(nothing_is_there_where_there_is_nothing),
