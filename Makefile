@@ -327,7 +327,7 @@ test-tsan: ## unit and http with ThreadSanitizer
 test: ## everything that must pass before a change goes in
 	$(Q)tools/deps.sh test
 	$(Q)rm -rf $(BUILD)/results $(BUILD)/*/results
-	$(Q)for t in lint test-plain test-asan test-tsan; do \
+	$(Q)for t in lint test-plain test-asan test-tsan test-vm; do \
 		$(MAKE) --no-print-directory $$t || exit 1; done
 
 # --- using it -------------------------------------------------------------------------------------
@@ -351,12 +351,13 @@ bench: $(BIN) bed ## measures the daemon; figures go into docs/ (ARGS="part … 
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) tools/bench.sh $(ARGS)
 
 include deploy/install.mk
+include tests/vm/vm.mk
 
 clean: ## removes what was built
 	rm -rf $(BUILD)
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile deploy/install.mk
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' Makefile deploy/install.mk tests/vm/vm.mk
 	@echo '  Variables: BUILD=dir VARIANT=asan|tsan|cov CC=clang WERROR=0 V=1'
 
 -include $(shell [ -d $(OUT)/obj ] && find $(OUT)/obj -name '*.d')

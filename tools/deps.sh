@@ -1,6 +1,7 @@
 #!/bin/bash
 # Installs the Debian packages that are missing: `deps.sh run` what building and running needs,
-# `deps.sh test` also what the tests need, `deps.sh bench` what `make bench` needs,
+# `deps.sh test` also what the tests need, `deps.sh vm` what `make test-vm` needs,
+# `deps.sh bench` what `make bench` needs,
 # `deps.sh package` what packaging needs, `deps.sh package-test` also what its tests need. Where root is
 # to run the daemon (run, test, bench) it also makes the daemon's account, if that is missing.
 set -eu
@@ -18,6 +19,10 @@ test_packages=(
 	python3-pytest python3-requests python3-jsonschema python3-hypothesis python3-trustme
 	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
 	nvme-cli util-linux iproute2
+)
+vm_packages=(
+	qemu-system-x86 dmsetup nvme-cli util-linux
+	python3-pytest python3-requests python3-jsonschema
 )
 package_packages=(dpkg-dev)
 package_test_packages=(debootstrap iproute2)
@@ -37,7 +42,8 @@ make_account() {
 }
 
 case ${1:-run} in
-test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
+test) wanted=("${run_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
+vm) wanted=("${run_packages[@]}" "${vm_packages[@]}") ;;
 package) wanted=("${run_packages[@]}" "${package_packages[@]}") ;;
 package-test)
 	wanted=("${run_packages[@]}" "${package_packages[@]}" "${package_test_packages[@]}") ;;

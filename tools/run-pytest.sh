@@ -5,6 +5,7 @@ set -u
 result=$1
 shift
 mkdir -p "$(dirname "$result")"
+rm -f "$result" "$result.xml"
 "$@" --junitxml="$result.xml"
 status=$?
 

@@ -33,7 +33,7 @@ BAD_LINE = re.compile(
 )
 
 
-def wait_until(condition, timeout_s=30.0, what="condition"):
+def wait_until(condition, timeout_s=30.0, what="condition", pause_s=0.02):
     """Polls for a condition with a deadline; returns its value."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -42,7 +42,7 @@ def wait_until(condition, timeout_s=30.0, what="condition"):
             return value
         if time.monotonic() > deadline:
             raise AssertionError(f"{what} did not come true within {timeout_s} s")
-        threading.Event().wait(0.02)
+        threading.Event().wait(pause_s)
 
 
 def anonymous(request):
