@@ -327,7 +327,7 @@ test-tsan: ## unit and http with ThreadSanitizer
 test: ## everything that must pass before a change goes in
 	$(Q)tools/deps.sh test
 	$(Q)rm -rf $(BUILD)/results $(BUILD)/*/results
-	$(Q)for t in lint test-plain test-asan test-tsan test-vm; do \
+	$(Q)for t in lint test-plain test-asan test-tsan; do \
 		$(MAKE) --no-print-directory $$t || exit 1; done
 
 # --- using it -------------------------------------------------------------------------------------

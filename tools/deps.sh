@@ -42,7 +42,7 @@ make_account() {
 }
 
 case ${1:-run} in
-test) wanted=("${run_packages[@]}" "${test_packages[@]}" "${vm_packages[@]}") ;;
+test) wanted=("${run_packages[@]}" "${test_packages[@]}") ;;
 vm) wanted=("${run_packages[@]}" "${vm_packages[@]}") ;;
 package) wanted=("${run_packages[@]}" "${package_packages[@]}") ;;
 package-test)
