@@ -377,7 +377,7 @@ struct http_config live_config(void) {
 		.idle_timeout_s = 30,
 		.stranger_timeout_s = 30,
 		.header_bytes = 16 * 1024,
-		.max_streams = 16,
+		.max_streams = 36, /* 9 of an account */
 		.cache_bytes_max = 1024 * 1024,
 		.gzip = true,
 	};
