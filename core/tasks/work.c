@@ -183,7 +183,9 @@ static void take_out(struct tasks *ts, struct job *j) {
 /* Under store_lock. False when the store did not take it: it is tried again at the next tick. */
 static bool keep(struct tasks *ts, struct job *j) {
 	struct err err;
+	pthread_mutex_lock(&ts->lock);
 	const bool over = is_over(j);
+	pthread_mutex_unlock(&ts->lock);
 	if (job_store(j, NULL, NULL, &err)) {
 		log_err(LOG_LEVEL_WARNING, "tasks", "storing a task", &err);
 		return false;
