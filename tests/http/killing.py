@@ -335,7 +335,7 @@ class House:
         drive = sorted(self.book.desired)[-1]
         r = s.post("/api/v1/benchmarks", {"drives": [drive], "workload": LIGHT, "runtime_s": 1})
         assert r.status_code == 503 and HELPER_GONE in r.text, r.text
-        assert s.get("/readyz").status_code == 200
+        assert s.get("/readyz").status_code == (503 if self.bed else 200)
         wait_until(lambda: not self.fio(), WAIT_S, "the end of every fio")
         if self.bed:
             wait_until(lambda: HELPER_GONE in (s.json("/api/v1/system")["drives_reason"] or ""), WAIT_S, "the reason")
