@@ -340,7 +340,7 @@ run: ## builds and starts the daemon (LISTEN=, DATA_DIR=, ARGS= for more flags)
 	@tools/run.sh announce
 	$(Q)tools/deps.sh run
 	$(Q)$(MAKE) --no-print-directory all
-	$(Q)DRIVEWATTD=$(abspath $(BIN)) tools/run.sh serve $(ARGS)
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) exec tools/run.sh serve $(ARGS)
 
 demo: ## starts the daemon with simulated drives and shows what it can do
 	$(Q)tools/deps.sh run
