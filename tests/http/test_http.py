@@ -165,7 +165,7 @@ def test_csv_where_there_is_csv(service):
     assert ask(service, "GET", path, headers={"Accept": "text/csv"}).headers["content-type"].startswith("text/csv")
     both = {"Accept": "text/csv;q=0.5, application/json"}
     assert ask(service, "GET", path, headers=both).headers["content-type"] == "application/json"
-    series = service.json("/api/v1/series")["items"][0]["href"] + "/samples"
+    series = service.json("/api/v1/series?quantity=power")["items"][0]["href"] + "/samples"
     rows = ask(service, "GET", series, headers={"Accept": "text/csv"}).body.decode().splitlines()
     assert rows[0] == "at,power_simulated" and len(rows) > 1
 
