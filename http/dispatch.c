@@ -209,20 +209,70 @@ static bool hashes(const struct http_request *q) {
 	return q->route->flags & HTTP_HASHES;
 }
 
-static struct pool *pool_of(const struct http_request *q) {
+/* A pool, with a queue of its own length for new requests; those that were let in can always come
+ * back, since a pool holds as many jobs as there can be connections. */
+struct place {
+	struct pool *pool;
+	unsigned queue;
+};
+
+static struct place place_to_run(const struct http_request *q) {
 	const struct http_server *s = q->server;
-	return q->route->flags & HTTP_HISTORY ? s->historians : s->workers;
+	if (hashes(q))
+		return (struct place){s->hashers, s->config.hash_queue};
+	if (q->route->flags & HTTP_HISTORY)
+		return (struct place){s->historians, s->config.history_queue};
+	return (struct place){s->workers, s->config.queue};
 }
 
-/* Where a password was checked, nothing else is done that can be done elsewhere. */
+static struct place place_to_verify(const struct http_request *q) {
+	const struct http_server *s = q->server;
+	if (q->is_slow)
+		return (struct place){s->hashers, s->config.hash_queue};
+	return (struct place){s->workers, s->config.queue};
+}
+
+static int check_room(const struct place *place, struct err *err) {
+	if (pool_queued(place->pool) < place->queue)
+		return 0;
+	metric_add(METRIC_HTTP_REFUSED, 1);
+	err_set(err, RC_FULL, "too many requests wait");
+	return 503;
+}
+
+/* The request is off the loop. */
+static int check_share(struct http_request *q, struct err *err) {
+	if (!q->verified || !hashes(q) || server_may_hash(q->server, q))
+		return 0;
+	metric_add(METRIC_HTTP_REFUSED, 1);
+	err_set(err, RC_FULL, "too many passwords of this account wait");
+	return 503;
+}
+
+static void run_at(struct http_request *q, const struct place *place) {
+	struct err err;
+	const int status = check_room(place, &err);
+	if (status)
+		finish_error(q, status, &err);
+	else if (!pool_submit(place->pool, run_job, q))
+		finish_unavailable(q);
+}
+
+/* Where passwords are checked, nothing else is done that can be done elsewhere. */
 static void verify_and_run(void *arg) {
 	struct http_request *q = arg;
+	const struct place here = q->verified ? place_to_run(q) : place_to_verify(q);
+	struct err err;
 	if (!verify(q))
 		return;
-	if (!q->is_slow || hashes(q))
+	const struct place next = place_to_run(q);
+	const int status = check_share(q, &err);
+	if (status)
+		finish_error(q, status, &err);
+	else if (next.pool == here.pool)
 		run(q);
-	else if (!pool_submit(pool_of(q), run_job, q))
-		finish_unavailable(q);
+	else
+		run_at(q, &next);
 }
 
 static void verify_and_read(void *arg) {
@@ -266,30 +316,23 @@ static enum step answer_error(struct http_request *q, int status, const struct e
 	return built(q);
 }
 
-/* Pools have a queue of their own length for new requests; those that were let in can always come
- * back, since a pool holds as many jobs as there can be connections. */
-static enum step to_pool(struct http_request *q, struct pool *pool, unsigned queue, pool_fn *fn) {
-	struct http_server *s = q->server;
-	struct err err;
-	err_set(&err, RC_FULL, "too many requests wait");
-	if (pool_queued(pool) >= queue) {
-		metric_add(METRIC_HTTP_REFUSED, 1);
-		return answer_error(q, 503, &err);
-	}
-	mhd_suspend(q->conn);
-	server_off_loop(s, request_ref(q));
-	if (!pool_submit(pool, fn, q))
-		finish_error(q, 503, &err);
-	return STEP_WAIT;
-}
-
 static enum step to_worker(struct http_request *q, pool_fn *fn) {
 	struct http_server *s = q->server;
-	if ((!q->verified && q->is_slow) || hashes(q))
-		return to_pool(q, s->hashers, s->config.hash_queue, fn);
-	if (q->route->flags & HTTP_HISTORY)
-		return to_pool(q, s->historians, s->config.history_queue, fn);
-	return to_pool(q, s->workers, s->config.queue, fn);
+	const struct place place = q->verified ? place_to_run(q) : place_to_verify(q);
+	struct err err;
+	server_off_loop(s, request_ref(q));
+	int status = check_room(&place, &err);
+	if (!status)
+		status = check_share(q, &err);
+	if (status) {
+		server_on_loop(s, q);
+		request_unref(q);
+		return answer_error(q, status, &err);
+	}
+	mhd_suspend(q->conn);
+	if (!pool_submit(place.pool, fn, q))
+		finish_unavailable(q);
+	return STEP_WAIT;
 }
 
 static enum step run_on_loop(struct http_request *q) {

@@ -40,6 +40,7 @@ struct http_request {
 	bool close;         /* after the answer */
 	bool verified;      /* who asks is known, or need not be */
 	bool is_slow;       /* to verify: a hash is computed */
+	bool hashing;       /* one for its account; under the server's lock */
 	unsigned variant;   /* index of the media type in the route's types */
 	uint64_t body_seen; /* bytes, kept or not */
 	struct target target;

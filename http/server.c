@@ -162,6 +162,21 @@ void server_on_loop(struct http_server *s, struct http_request *q) {
 	pthread_mutex_unlock(&s->lock);
 }
 
+static unsigned hashing_of(const struct http_server *s, const char *account_id) {
+	unsigned n = 0;
+	for (const struct http_request *q = s->off_loop; q; q = q->next)
+		n += q->hashing && strcmp(q->actor.account_id, account_id) == 0;
+	return n;
+}
+
+bool server_may_hash(struct http_server *s, struct http_request *q) {
+	const unsigned share = (s->config.hash_queue + 1) / 2;
+	pthread_mutex_lock(&s->lock);
+	q->hashing = q->hashing || hashing_of(s, q->actor.account_id) < share;
+	pthread_mutex_unlock(&s->lock);
+	return q->hashing;
+}
+
 /* --- stopping --- */
 
 static bool is_idle(struct http_server *s) {

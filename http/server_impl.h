@@ -49,5 +49,8 @@ void server_leave(struct http_server *s);
 /* The request is with a worker or an operation, and back. */
 void server_off_loop(struct http_server *s, struct http_request *q);
 void server_on_loop(struct http_server *s, struct http_request *q);
+/* Whether a request whose account is known may compute a hash: one account has at most half of the
+ * places, so that others can always log in. It counts while the request is off the loop. */
+bool server_may_hash(struct http_server *s, struct http_request *q);
 
 #endif

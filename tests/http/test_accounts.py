@@ -1,5 +1,6 @@
 """Who may do what: roles, passwords, tokens, and that no secret gets out."""
 
+import json
 import time
 from datetime import datetime, timedelta, timezone
 
@@ -160,6 +161,26 @@ def test_passwords_wait_in_a_queue_of_their_own(start):
         assert all(r.headers["retry-after"] == "1" for r in answers if r.status == 503)
     finally:
         for c in wrong:
+            c.socket.close()
+
+
+def test_one_account_leaves_places_for_the_passwords_of_others(start):
+    """Its own password changed by a token costs two hashes each time."""
+    service = start("--simulate", "1", "--hashers", "1", "--hash-queue", "4", "--login-failures", "0")
+    eager, other = (make_account(service, name, "Operator") for name in ("eager", "other"))
+    sign = "Bearer " + service.post("/api/v1/tokens", {"name": "t"}, auth=eager["auth"]).json()["token"]
+    body = json.dumps({"password": PASSWORD + "y", "current_password": "wrong"}).encode()
+    headers = {"Authorization": sign, "Content-Type": "application/json", "Content-Length": len(body)}
+    sent = [Connection(service.url) for _ in range(30)]
+    try:
+        for c in sent:
+            c.request("PATCH", eager["href"], headers, body, credentials=False)
+        assert service.get("/api/v1/system", auth=other["auth"]).status_code == 200
+        answers = [c.response() for c in sent]
+        assert {r.status for r in answers} == {403, 503}
+        assert all(r.headers["retry-after"] == "1" for r in answers if r.status == 503)
+    finally:
+        for c in sent:
             c.socket.close()
 
 
