@@ -69,3 +69,27 @@ void temp_db_abort(struct temp_db *t) {
 	db_write_abort(t->conn);
 	t->conn = NULL;
 }
+
+static int begin(void **state, enum db_file file) {
+	struct temp_db *t = temp_db_new(file);
+	temp_db_begin(t);
+	*state = t;
+	return 0;
+}
+
+int temp_control_begin(void **state) {
+	return begin(state, DB_CONTROL);
+}
+
+int temp_samples_begin(void **state) {
+	return begin(state, DB_SAMPLES);
+}
+
+int temp_db_end(void **state) {
+	temp_db_free(*state);
+	return 0;
+}
+
+struct db_conn *temp_db_conn(void **state) {
+	return ((struct temp_db *)*state)->conn;
+}

@@ -24,4 +24,10 @@ struct db_conn *temp_db_begin(struct temp_db *t);
 void temp_db_commit(struct temp_db *t);
 void temp_db_abort(struct temp_db *t);
 
+/* Set-up and tear-down of tests whose state is a temp_db in a write transaction. */
+int temp_control_begin(void **state);
+int temp_samples_begin(void **state);
+int temp_db_end(void **state);
+struct db_conn *temp_db_conn(void **state);
+
 #endif

@@ -10,22 +10,6 @@
 #include "db/accounts.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static const struct account ada = {.id = "a1",
 	.name = "ada",
 	.role = ROLE_ADMINISTRATOR,
@@ -54,7 +38,7 @@ static void check_account(const struct account *got, const struct account *want)
 }
 
 static void accounts_are_found_by_id_and_name(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char hash[SECRET_PASSWORD_HASH_SIZE];
 	struct account a;
 	struct err err;
@@ -72,7 +56,7 @@ static void accounts_are_found_by_id_and_name(void **state) {
 
 /* The failed statement is undone, the transaction goes on. */
 static void names_and_ids_are_unique(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct account other = bob;
 	int64_t n;
 	insert_both(c);
@@ -90,7 +74,7 @@ static void names_and_ids_are_unique(void **state) {
 }
 
 static void an_update_keeps_the_password_unless_told(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char hash[SECRET_PASSWORD_HASH_SIZE];
 	struct account a = bob, got;
 	insert_both(c);
@@ -110,7 +94,7 @@ static void an_update_keeps_the_password_unless_told(void **state) {
 }
 
 static void administrators_are_counted_while_enabled(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct account a = ada;
 	int64_t n;
 	insert_both(c);
@@ -143,7 +127,7 @@ static bool note_token(void *arg, const struct token *t) {
 }
 
 static void accounts_are_listed_by_name(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	static const struct {
 		const char *after;
 		int limit, stop_after;
@@ -189,7 +173,7 @@ static void insert_tokens(struct db_conn *c) {
 }
 
 static void tokens_are_found_by_hash_until_they_expire(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct token t;
 	struct account a;
 	insert_tokens(c);
@@ -209,7 +193,7 @@ static void tokens_are_found_by_hash_until_they_expire(void **state) {
 }
 
 static void expired_tokens_are_pruned(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct token t;
 	int removed;
 	insert_tokens(c);
@@ -222,7 +206,7 @@ static void expired_tokens_are_pruned(void **state) {
 }
 
 static void tokens_of_a_disabled_account_do_not_count(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct account a = ada;
 	struct token t;
 	insert_tokens(c);
@@ -233,7 +217,7 @@ static void tokens_of_a_disabled_account_do_not_count(void **state) {
 }
 
 static void tokens_go_with_their_account(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct token t;
 	insert_tokens(c);
 	assert_int_equal(db_account_delete(c, "a1", NULL), RC_OK);
@@ -245,7 +229,7 @@ static void tokens_go_with_their_account(void **state) {
 }
 
 static void a_token_needs_its_account_and_a_hash_of_its_own(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct token t = token1;
 	insert_tokens(c);
 	memcpy(t.id, "t3", 3);
@@ -255,7 +239,7 @@ static void a_token_needs_its_account_and_a_hash_of_its_own(void **state) {
 }
 
 static void tokens_are_listed_by_id(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	static const struct {
 		const char *account, *after;
 		int limit, stop_after;
@@ -278,7 +262,7 @@ static void tokens_are_listed_by_id(void **state) {
 	}
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

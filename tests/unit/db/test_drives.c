@@ -10,24 +10,8 @@
 #include "db/drives.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static void a_drive_keeps_its_labels_when_seen_again(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct drive_record d = {.id = "d1",
 		.model = "M",
 		.serial = "S",
@@ -57,8 +41,8 @@ static void a_drive_keeps_its_labels_when_seen_again(void **state) {
 
 static void unknown_drives_are_not_found(void **state) {
 	struct drive_record d;
-	assert_int_equal(db_drive_get(conn(state), "d9", &d, NULL), RC_NOT_FOUND);
-	assert_int_equal(db_drive_set_labels(conn(state), "d9", "", 2, NULL), RC_NOT_FOUND);
+	assert_int_equal(db_drive_get(temp_db_conn(state), "d9", &d, NULL), RC_NOT_FOUND);
+	assert_int_equal(db_drive_set_labels(temp_db_conn(state), "d9", "", 2, NULL), RC_NOT_FOUND);
 }
 
 static void put_drive(struct db_conn *c, const char *id, int64_t seen_ms, const char *labels) {
@@ -70,7 +54,7 @@ static void put_drive(struct db_conn *c, const char *id, int64_t seen_ms, const 
 
 static void drives_are_forgotten_but_for_those_somebody_wanted_something_of(void **state) {
 	static const char *const kept[] = {"claimed", "labelled", "recent"};
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct drive_record d;
 	struct claim claim = {.id = "c1", .drive_id = "claimed", .expires_ms = NONE};
 	int removed;
@@ -118,7 +102,7 @@ static struct claims list_claims(struct db_conn *c, const char *drive_id) {
 }
 
 static void a_second_wish_of_an_owner_replaces_the_first(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct claim first = claim_of("c1", "d1", CLAIM_DESIRED, 1);
 	struct claim second = claim_of("c2", "d1", CLAIM_DESIRED, -1);
 	second.created_ms = 200;
@@ -145,7 +129,7 @@ static void a_second_wish_of_an_owner_replaces_the_first(void **state) {
 }
 
 static void claims_differ_by_drive_kind_and_owner(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct claim claims[] = {
 		claim_of("c1", "d1", CLAIM_DESIRED, 1),
 		claim_of("c2", "d2", CLAIM_DESIRED, 1),
@@ -171,7 +155,7 @@ static void claims_differ_by_drive_kind_and_owner(void **state) {
 }
 
 static void claims_are_let_go(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct claim claims[] = {
 		claim_of("c1", "d1", CLAIM_DESIRED, 1),
 		claim_of("c2", "d1", CLAIM_DESIRED, 1),
@@ -194,7 +178,7 @@ static void claims_are_let_go(void **state) {
 	assert_int_equal(list_claims(c, NULL).n, 1);
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

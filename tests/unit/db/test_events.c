@@ -9,22 +9,6 @@
 #include "db/events.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static int64_t add_event(struct db_conn *c, int64_t at_ms) {
 	struct event e = {.at_ms = at_ms,
 		.type = EVENT_POWER_APPLIED,
@@ -54,7 +38,7 @@ static bool keep_event(void *arg, const struct event *e) {
 }
 
 static void events_are_listed_from_an_id_on(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	int64_t first, last;
 	assert_int_equal(db_event_range(c, &first, &last, NULL), RC_OK);
 	assert_int_equal(first, 0);
@@ -84,14 +68,14 @@ static bool no_data(void *arg, const struct event *e) {
 static void an_event_may_have_no_data(void **state) {
 	struct event e = {.type = EVENT_SERVICE};
 	bool none = false;
-	assert_int_equal(db_event_insert(conn(state), &e, NULL), RC_OK);
-	assert_int_equal(db_event_list(conn(state), 0, 1, no_data, &none, NULL), RC_OK);
+	assert_int_equal(db_event_insert(temp_db_conn(state), &e, NULL), RC_OK);
+	assert_int_equal(db_event_list(temp_db_conn(state), 0, 1, no_data, &none, NULL), RC_OK);
 	assert_true(none);
 }
 
 /* Not even when the newest one was pruned. */
 static void ids_are_never_used_again(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	int removed;
 	for (int i = 0; i < 3; i++)
 		add_event(c, i);
@@ -101,7 +85,7 @@ static void ids_are_never_used_again(void **state) {
 }
 
 static void events_are_pruned_from_the_oldest(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct ids left = {.n = 0};
 	int removed;
 	for (int i = 0; i < 6; i++)
@@ -146,7 +130,7 @@ static bool keep_audit(void *arg, const struct audit_entry *a) {
 }
 
 static void the_trail_is_read_backwards(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char detail[] = "{}";
 	struct ids newest = {.n = 0}, older = {.n = 0}, stopped = {.stop_after = 1};
 	int removed;
@@ -170,7 +154,7 @@ static void the_trail_is_read_backwards(void **state) {
 }
 
 static void values_are_named(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char value[16];
 	assert_int_equal(db_meta_get(c, "uuid", value, sizeof(value), NULL), RC_NOT_FOUND);
 	assert_int_equal(db_meta_set(c, "uuid", "one", NULL), RC_OK);
@@ -191,7 +175,7 @@ static const struct idempotency answer = {
 };
 
 static void answers_are_kept_under_their_key(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct idempotency got = answer;
 	assert_int_equal(db_idempotency_insert(c, &answer, NULL), RC_OK);
 	assert_int_equal(db_idempotency_insert(c, &answer, NULL), RC_EXISTS);
@@ -204,7 +188,7 @@ static void answers_are_kept_under_their_key(void **state) {
 }
 
 static void another_scope_is_another_key(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct idempotency others[] = {answer, answer, answer, answer};
 	memcpy(others[0].account_id, "a2", 3);
 	memcpy(others[1].method, "PUT", 4);
@@ -219,7 +203,7 @@ static void another_scope_is_another_key(void **state) {
 }
 
 static void kept_answers_are_pruned(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct idempotency got = answer;
 	int removed;
 	assert_int_equal(db_idempotency_insert(c, &answer, NULL), RC_OK);
@@ -230,7 +214,7 @@ static void kept_answers_are_pruned(void **state) {
 	assert_int_equal(db_idempotency_get(c, &got, NULL), RC_NOT_FOUND);
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

@@ -10,22 +10,6 @@
 #include "db/hosts.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static const struct host rack7 = {
 	.id = "h1",
 	.name = "rack1-7",
@@ -65,7 +49,7 @@ static struct hosts list_hosts(struct db_conn *c) {
 }
 
 static void a_host_comes_back_as_it_was(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	bool created = false;
 	assert_int_equal(db_host_put(c, &rack7, &created, NULL), RC_OK);
 	assert_true(created);
@@ -91,7 +75,7 @@ static void a_host_comes_back_as_it_was(void **state) {
 }
 
 static void a_second_put_replaces_all_but_the_baselines(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	const struct baseline b = {.known = true,
 		.source = BASELINE_DECLARED,
 		.power_mw = 462000,
@@ -116,7 +100,7 @@ static void a_second_put_replaces_all_but_the_baselines(void **state) {
 }
 
 static void baselines_are_kept_by_kind(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct baseline measured = {.known = true,
 		.source = BASELINE_MEASURED,
 		.power_mw = 594000,
@@ -151,7 +135,7 @@ static void baselines_are_kept_by_kind(void **state) {
 }
 
 static void hosts_go_with_their_baselines(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	const struct baseline b = {.known = true, .power_mw = 1};
 	assert_int_equal(db_host_put(c, &rack7, NULL, NULL), RC_OK);
 	assert_int_equal(db_baseline_put(c, "h1", BASELINE_NO_DRIVES, &b, NULL), RC_OK);
@@ -162,7 +146,7 @@ static void hosts_go_with_their_baselines(void **state) {
 }
 
 static void the_visitor_may_stop(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct hosts all = {.stop_after = 1};
 	struct host other = {.id = "h2"};
 	assert_int_equal(db_host_put(c, &rack7, NULL, NULL), RC_OK);
@@ -172,7 +156,7 @@ static void the_visitor_may_stop(void **state) {
 	assert_int_equal(list_hosts(c).n, 2);
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

@@ -9,22 +9,6 @@
 #include "db/policies.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static const struct policy example = {
 	.name = "slow",
 	.priority = -5,
@@ -37,8 +21,8 @@ static const struct policy example = {
 
 static void a_policy_comes_back_as_it_was(void **state) {
 	struct policy p;
-	assert_int_equal(db_policy_put(conn(state), &example, NULL), RC_OK);
-	assert_int_equal(db_policy_get(conn(state), "slow", &p, NULL), RC_OK);
+	assert_int_equal(db_policy_put(temp_db_conn(state), &example, NULL), RC_OK);
+	assert_int_equal(db_policy_get(temp_db_conn(state), "slow", &p, NULL), RC_OK);
 	assert_true(policy_is_same(&p, &example));
 	assert_int_equal(p.created_ms, 10);
 	assert_int_equal(p.changed_ms, 20);
@@ -47,14 +31,14 @@ static void a_policy_comes_back_as_it_was(void **state) {
 
 static void a_second_put_replaces_all_but_the_birth(void **state) {
 	struct policy changed = example, p;
-	assert_int_equal(db_policy_put(conn(state), &example, NULL), RC_OK);
+	assert_int_equal(db_policy_put(temp_db_conn(state), &example, NULL), RC_OK);
 	changed.wish = (struct power_wish){.state = -1, .limit_mw = 12500};
 	changed.selector = (struct drive_selector){.model = "N"};
 	changed.priority = 7;
 	changed.created_ms = changed.changed_ms = 99;
 	changed.config_version = 31;
-	assert_int_equal(db_policy_put(conn(state), &changed, NULL), RC_OK);
-	assert_int_equal(db_policy_get(conn(state), "slow", &p, NULL), RC_OK);
+	assert_int_equal(db_policy_put(temp_db_conn(state), &changed, NULL), RC_OK);
+	assert_int_equal(db_policy_get(temp_db_conn(state), "slow", &p, NULL), RC_OK);
 	assert_true(policy_is_same(&p, &changed));
 	assert_int_equal(p.created_ms, 10);
 	assert_int_equal(p.changed_ms, 99);
@@ -73,16 +57,16 @@ static void all_come_by_name_and_can_go(void **state) {
 	for (const char *name = "cab"; *name; name++) {
 		p.name[0] = *name;
 		p.name[1] = '\0';
-		assert_int_equal(db_policy_put(conn(state), &p, NULL), RC_OK);
+		assert_int_equal(db_policy_put(temp_db_conn(state), &p, NULL), RC_OK);
 	}
-	assert_int_equal(db_policy_delete(conn(state), "a", NULL), RC_OK);
-	assert_int_equal(db_policy_delete(conn(state), "a", NULL), RC_NOT_FOUND);
-	assert_int_equal(db_policy_get(conn(state), "a", &p, NULL), RC_NOT_FOUND);
-	assert_int_equal(db_policy_each(conn(state), note_name, names, NULL), RC_OK);
+	assert_int_equal(db_policy_delete(temp_db_conn(state), "a", NULL), RC_OK);
+	assert_int_equal(db_policy_delete(temp_db_conn(state), "a", NULL), RC_NOT_FOUND);
+	assert_int_equal(db_policy_get(temp_db_conn(state), "a", &p, NULL), RC_NOT_FOUND);
+	assert_int_equal(db_policy_each(temp_db_conn(state), note_name, names, NULL), RC_OK);
 	assert_string_equal(names, "bc");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

@@ -10,22 +10,6 @@
 #include "db/runs.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 /* Every field set, none like another. */
 static const struct run full = {
 	.id = "r1",
@@ -117,7 +101,7 @@ static void check_run(const struct run *got, const struct run *want) {
 }
 
 static void a_run_comes_back_as_it_was(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct run got;
 	assert_int_equal(db_run_insert(c, &full, NULL), RC_OK);
 	assert_int_equal(db_run_get(c, "r1", &got, NULL), RC_OK);
@@ -127,7 +111,7 @@ static void a_run_comes_back_as_it_was(void **state) {
 }
 
 static void a_run_may_have_as_many_drives_as_fit(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct run r = full, got;
 	r.spec.drive_count = RUN_MAX_DRIVES;
 	for (int i = 0; i < RUN_MAX_DRIVES; i++)
@@ -140,7 +124,7 @@ static void a_run_may_have_as_many_drives_as_fit(void **state) {
 }
 
 static void an_update_writes_where_the_run_is(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct run r = full, got;
 	assert_int_equal(db_run_insert(c, &full, NULL), RC_OK);
 	r.state = RUN_FAILED;
@@ -190,7 +174,7 @@ static void insert_five(struct db_conn *c) {
 }
 
 static void runs_are_listed_from_the_newest(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	static const struct {
 		int state;
 		const char *drive, *before;
@@ -219,7 +203,7 @@ static void runs_are_listed_from_the_newest(void **state) {
 }
 
 static void open_runs_come_with_their_process(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct listed all = {.n = 0}, first = {.stop_after = 1};
 	insert_five(c);
 	assert_int_equal(db_run_set_process(c, "r3", 4711, UINT64_MAX, NULL), RC_OK);
@@ -242,7 +226,7 @@ static void check_document(struct db_conn *c, enum run_document which, const cha
 }
 
 static void documents_are_kept_one_by_one(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char *text;
 	size_t len;
 	assert_int_equal(db_run_insert(c, &full, NULL), RC_OK);
@@ -261,7 +245,7 @@ static void documents_are_kept_one_by_one(void **state) {
 }
 
 static void documents_have_a_hard_maximum(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	auto_free char *text = malloc(DB_RUN_RESULT_MAX + 2);
 	memset(text, 'x', DB_RUN_RESULT_MAX + 1);
 	text[DB_RUN_RESULT_MAX + 1] = '\0';
@@ -274,7 +258,7 @@ static void documents_have_a_hard_maximum(void **state) {
 }
 
 static void a_run_goes_with_all_it_has(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char *text;
 	size_t len;
 	struct listed l = {.n = 0};
@@ -290,7 +274,7 @@ static void a_run_goes_with_all_it_has(void **state) {
 }
 
 static void only_final_runs_are_pruned(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct listed l = {.n = 0};
 	int removed;
 	for (int i = 0; i < RUN_STATE_COUNT_; i++) {
@@ -315,7 +299,7 @@ static bool note_workload(void *arg, const struct workload *w) {
 }
 
 static void own_workloads_are_kept_by_name(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct workload w = full.spec.workload, got;
 	struct listed all = {.n = 0}, first = {.stop_after = 1};
 	w.builtin = false;
@@ -342,7 +326,7 @@ static void own_workloads_are_kept_by_name(void **state) {
 	assert_int_equal(db_workload_put(c, &w, NULL), RC_INVALID);
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

@@ -12,22 +12,6 @@
 #include "db/ticks.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_SAMPLES);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static const struct series power = {
 	.key = {.host_id = "h1",
 		.object = "host",
@@ -37,7 +21,7 @@ static const struct series power = {
 };
 
 static void a_series_is_made_once(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct series s = power, again = power, got;
 	assert_int_equal(db_series_put(c, &s, NULL), RC_OK);
 	assert_int_equal(s.id, 1);
@@ -57,7 +41,7 @@ static void a_series_is_made_once(void **state) {
 }
 
 static void a_series_is_forgotten_unless_it_is_used(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct series s = power, got;
 	s.used_ms = 100;
 	assert_int_equal(db_series_put(c, &s, NULL), RC_OK);
@@ -85,7 +69,7 @@ static bool note_series(void *arg, const struct series *s) {
 }
 
 static void series_are_filtered_by_what_they_are_of(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct series all[4] = {power, power, power, power};
 	static const struct {
 		const char *host, *object;
@@ -124,8 +108,8 @@ static void series_are_filtered_by_what_they_are_of(void **state) {
 static void qualities_never_mix(void **state) {
 	struct series measured = power, simulated = power;
 	simulated.key.quality = QUALITY_SIMULATED;
-	assert_int_equal(db_series_put(conn(state), &measured, NULL), RC_OK);
-	assert_int_equal(db_series_put(conn(state), &simulated, NULL), RC_OK);
+	assert_int_equal(db_series_put(temp_db_conn(state), &measured, NULL), RC_OK);
+	assert_int_equal(db_series_put(temp_db_conn(state), &simulated, NULL), RC_OK);
 	assert_int_not_equal(measured.id, simulated.id);
 }
 
@@ -160,7 +144,7 @@ static void insert_ticks(struct db_conn *c) {
 }
 
 static void a_range_gives_its_samples_in_order_of_insertion(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	static const struct {
 		int64_t series, from, to;
 		int stop_after, n;
@@ -193,12 +177,13 @@ static void a_range_gives_its_samples_in_order_of_insertion(void **state) {
 
 static void an_empty_log_has_no_samples(void **state) {
 	struct seen s = {.n = 0};
-	assert_int_equal(db_tick_each(conn(state), 1, 0, 1000, note_sample, &s, NULL), RC_OK);
+	assert_int_equal(
+		db_tick_each(temp_db_conn(state), 1, 0, 1000, note_sample, &s, NULL), RC_OK);
 	assert_int_equal(s.n, 0);
 }
 
 static void a_tick_has_a_hard_maximum(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	const size_t n = DB_TICK_MAX_SAMPLES;
 	auto_free struct sample *s = malloc((n + 1) * sizeof(*s));
 	struct seen seen = {.n = 0};
@@ -213,7 +198,7 @@ static void a_tick_has_a_hard_maximum(void **state) {
 }
 
 static void ticks_are_pruned_when_all_of_them_is_old(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct seen s = {.n = 0};
 	int removed;
 	insert_ticks(c);
@@ -227,7 +212,7 @@ static void ticks_are_pruned_when_all_of_them_is_old(void **state) {
 }
 
 static void damaged_ticks_are_told(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct seen s = {.n = 0};
 	struct err err;
 	insert_ticks(c);
@@ -242,7 +227,7 @@ static void damaged_ticks_are_told(void **state) {
 
 /* A range in the past must not walk through all that came after it. */
 static void a_range_query_uses_the_index_at_both_ends(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	bool bounded = false, row;
 	auto_stmt struct stmt *st = stmt_get(c, "EXPLAIN QUERY PLAN " TICKS_IN_RANGE);
 	while (stmt_next(st, &row, NULL) == RC_OK && row) {
@@ -254,7 +239,7 @@ static void a_range_query_uses_the_index_at_both_ends(void **state) {
 	assert_true(bounded);
 }
 
-#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_samples_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {

@@ -11,22 +11,6 @@
 #include "model/quality.h"
 #include "tests/support/temp_db.h"
 
-static int set_up(void **state) {
-	struct temp_db *t = temp_db_new(DB_CONTROL);
-	temp_db_begin(t);
-	*state = t;
-	return 0;
-}
-
-static int tear_down(void **state) {
-	temp_db_free(*state);
-	return 0;
-}
-
-static struct db_conn *conn(void **state) {
-	return ((struct temp_db *)*state)->conn;
-}
-
 static struct task task_of(const char *id, enum task_state s) {
 	struct task t = {.kind = "power.change",
 		.state = (uint8_t)s,
@@ -60,7 +44,7 @@ static void put_target(struct db_conn *c, const char *id, unsigned at, enum targ
 }
 
 static void a_task_comes_back_with_its_counts(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct task t = task_of("t1", TASK_QUEUED), back;
 	assert_int_equal(db_task_insert(c, &t, NULL), RC_OK);
 	put_target(c, "t1", 0, TARGET_WAITING);
@@ -94,7 +78,7 @@ static bool keep_target(void *arg, unsigned position, const struct task_target *
 }
 
 static void targets_come_in_order(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct task_target all[4] = {0};
 	insert(c, "t1", TASK_RUNNING);
 	for (unsigned i = 0; i < 4; i++)
@@ -119,7 +103,7 @@ static bool note_id(void *arg, const struct task *t) {
 }
 
 static void lists_and_open_ones(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	char ids[8] = "";
 	insert(c, "a", TASK_COMPLETED);
 	insert(c, "b", TASK_RUNNING);
@@ -139,7 +123,7 @@ static void lists_and_open_ones(void **state) {
 }
 
 static void old_ones_go_with_all_they_have(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	struct task t = task_of("a", TASK_COMPLETED), back;
 	const struct power_change change = {.wish = {.state = 2, .limit_mw = NONE}};
 	struct power_change found;
@@ -159,7 +143,7 @@ static void old_ones_go_with_all_they_have(void **state) {
 }
 
 static void a_change_keeps_its_wish(void **state) {
-	struct db_conn *c = conn(state);
+	struct db_conn *c = temp_db_conn(state);
 	const struct power_change limit = {.wish = {.state = -1, .limit_mw = 12500}};
 	const struct power_change end = {.clear = true, .wish = {.state = -1, .limit_mw = NONE}};
 	struct power_change found;
@@ -174,7 +158,7 @@ static void a_change_keeps_its_wish(void **state) {
 	assert_true(found.clear);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, temp_control_begin, temp_db_end)
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
