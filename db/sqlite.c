@@ -18,6 +18,9 @@ struct stmt {
 	uint64_t used; /* when last, by the connection's count */
 };
 
+/* Of transactions. Made at the start, so that none is left open where memory is out. */
+enum bound { BOUND_BEGIN, BOUND_COMMIT, BOUND_ROLLBACK, BOUND_COUNT_ };
+
 struct db_conn {
 	sqlite3 *handle;
 	void *owner;
@@ -29,6 +32,7 @@ struct db_conn {
 	struct err prepare_error; /* of broken */
 	struct stmt broken;       /* stands for a statement that could not be prepared */
 	uint64_t clock;
+	sqlite3_stmt *bounds[BOUND_COUNT_];
 	struct stmt statements[STATEMENTS_MAX];
 };
 
@@ -152,6 +156,27 @@ static enum rc set_up(struct db_conn *c, const struct conn_options *o, struct er
 	return rc;
 }
 
+static enum rc prepare_bounds(struct db_conn *c, struct err *err) {
+	const char *const sql[BOUND_COUNT_] = {
+		[BOUND_BEGIN] = c->writer ? "BEGIN IMMEDIATE" : "BEGIN",
+		[BOUND_COMMIT] = "COMMIT",
+		[BOUND_ROLLBACK] = "ROLLBACK",
+	};
+	for (size_t i = 0; i < BOUND_COUNT_; i++) {
+		const int code = sqlite3_prepare_v3(
+			c->handle, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &c->bounds[i], NULL);
+		if (code != SQLITE_OK)
+			return fail(c, code, err);
+	}
+	return RC_OK;
+}
+
+static enum rc run_bound(struct db_conn *c, enum bound b, struct err *err) {
+	sqlite3_step(c->bounds[b]);
+	const int code = sqlite3_reset(c->bounds[b]);
+	return code == SQLITE_OK ? RC_OK : fail(c, code, err);
+}
+
 enum rc conn_open(const struct conn_options *o, struct db_conn **out, struct err *err) {
 	const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
 		(o->writer ? SQLITE_OPEN_CREATE : 0);
@@ -171,6 +196,8 @@ enum rc conn_open(const struct conn_options *o, struct db_conn **out, struct err
 			c->handle, o->busy_ms > INT32_MAX ? INT32_MAX : (int)o->busy_ms);
 		rc = set_up(c, o, err);
 	}
+	if (rc == RC_OK)
+		rc = prepare_bounds(c, err);
 	if (rc != RC_OK) {
 		conn_close(c);
 		return rc;
@@ -184,6 +211,8 @@ void conn_close(struct db_conn *c) {
 		return;
 	for (size_t i = 0; i < STATEMENTS_MAX; i++)
 		sqlite3_finalize(c->statements[i].handle);
+	for (size_t i = 0; i < BOUND_COUNT_; i++)
+		sqlite3_finalize(c->bounds[i]);
 	sqlite3_close(c->handle);
 	free(c);
 }
@@ -209,14 +238,14 @@ enum rc conn_check(struct db_conn *c, struct err *err) {
 }
 
 enum rc conn_begin(struct db_conn *c, struct err *err) {
-	c->failure.rc = RC_OK;
-	return conn_exec(c, c->writer ? "BEGIN IMMEDIATE" : "BEGIN", err);
+	conn_rollback(c);
+	return run_bound(c, BOUND_BEGIN, err);
 }
 
 enum rc conn_commit(struct db_conn *c, struct err *err) {
 	enum rc rc = c->failure.rc != RC_OK ? fail_again(&c->failure, err) : injected(c, err);
 	if (rc == RC_OK)
-		rc = conn_exec(c, "COMMIT", err);
+		rc = run_bound(c, BOUND_COMMIT, err);
 	if (rc != RC_OK)
 		conn_rollback(c);
 	return rc;
@@ -225,7 +254,7 @@ enum rc conn_commit(struct db_conn *c, struct err *err) {
 /* After some failures SQLite has rolled back by itself. */
 void conn_rollback(struct db_conn *c) {
 	if (!sqlite3_get_autocommit(c->handle))
-		sqlite3_exec(c->handle, "ROLLBACK", NULL, NULL, NULL);
+		(void)run_bound(c, BOUND_ROLLBACK, NULL);
 	c->failure.rc = RC_OK;
 }
 
