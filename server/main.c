@@ -63,9 +63,9 @@ static enum rc take_admin_password(struct process *p, struct err *err) {
 	char path[PATH_MAX], text[256] = "";
 	if (env) {
 		p->admin_password = strdup(env);
-		memset(env, 0, strlen(env));
+		secret_wipe(env, strlen(env));
 		unsetenv("DRIVEWATT_ADMIN_PASSWORD");
-		return RC_OK;
+		return p->admin_password ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 	}
 	if (p->config.admin_password_file[0])
 		snprintf(path, sizeof(path), "%s", p->config.admin_password_file);
@@ -78,7 +78,7 @@ static enum rc take_admin_password(struct process *p, struct err *err) {
 	text[strcspn(text, "\r\n")] = '\0';
 	p->admin_password = strdup(text);
 	secret_wipe(text, sizeof(text));
-	return RC_OK;
+	return p->admin_password ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
 }
 
 static enum rc prepare_files(struct process *p, struct err *err) {
@@ -359,8 +359,10 @@ int main(int argc, char **argv) {
 	enum config_action action;
 	struct process *p = calloc(1, sizeof(*p));
 	int status = 1;
-	if (!p)
+	if (!p) {
+		fputs("drivewattd: out of memory\n", stderr);
 		return 1;
+	}
 	p->helper_sock = p->data_dir_fd = -1;
 	log_init("drivewattd", LOG_LEVEL_INFO);
 	if (config_load(&p->config, argc, argv, &action, &err) != RC_OK) {
