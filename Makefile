@@ -232,6 +232,12 @@ $(BED)/nvme_shim.so $(BED)/bedctl: $(BED)/%: $(BED_C) $(BED_H) Makefile
 $(BED)/nvme_shim.so: tests/support/bed/nvme_shim.c
 $(BED)/bedctl: tests/support/bed/bedctl.c
 
+# Fails calls of the daemon for memory and of its store. No sanitizer lets it have malloc.
+$(BED)/fault_shim.so: tests/support/faults/fault_shim.c tests/support/faults/fault_plan.h Makefile
+	$(call say,LD,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(BED_CFLAGS) -shared -o $@ $<
+
 .PHONY: bed http
 bed: $(BED)/nvme_shim.so $(BED)/bedctl ## the made-up NVMe drives, see tests/support/bed/bed.sh
 http: $(BIN) bed ## tests of the REST face on the real binary (ARGS= for pytest)
@@ -243,6 +249,12 @@ ROUNDS ?= 200
 .PHONY: kill
 kill: $(BIN) bed ## kill -9 under load, ROUNDS=200 times, SEED= for the same again
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) $(PYTHON) tools/kill.py $(ROUNDS) $(SEED)
+
+FAULTS ?= 25
+.PHONY: faults
+faults: $(BIN) $(BED)/fault_shim.so ## the n-th call for memory or of the store fails, FAULTS=25 times, SEED=
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) FAULTS=$(FAULTS) SEED=$(SEED) \
+		tools/run-pytest.sh $(RESULTS)/faults $(PYTEST) -q -p no:cacheprovider tests/faults $(ARGS)
 
 # --- fuzzing --------------------------------------------------------------------------------------
 
@@ -317,8 +329,8 @@ SUITES := unit http fuzz-replay
 suites:
 	$(Q)for s in $(SUITES); do $(MAKE) --no-print-directory $$s || exit 1; done
 
-test-plain: ## unit, http and fuzz-replay with the release build
-	$(Q)$(MAKE) --no-print-directory VARIANT= suites
+test-plain: ## unit, http, fuzz-replay and faults with the release build
+	$(Q)$(MAKE) --no-print-directory VARIANT= SUITES='$(SUITES) faults' suites
 test-asan: ## the same with AddressSanitizer and UBSan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan suites
 test-tsan: ## unit and http with ThreadSanitizer
