@@ -43,6 +43,7 @@
 #define BACKOFF_MAX_MS 300000
 #define PRUNE_MS 3600000
 #define CHECKPOINT_MS 60000
+#define PROBE_MS 5000
 #define TASK_TICK_MS 1000
 #define TASK_PATIENCE_MS 30000
 
@@ -306,6 +307,7 @@ static enum rc start_retention(struct core *core, struct err *err) {
 	const struct retention_config config = {
 		.prune_ms = PRUNE_MS,
 		.checkpoint_ms = CHECKPOINT_MS,
+		.probe_ms = PROBE_MS,
 		.event_days = c->event_days,
 		.audit_days = c->audit_days,
 		.run_days = c->run_days,

@@ -22,7 +22,7 @@ struct retention {
 	struct energy *energy;
 	struct timers *timers;
 	struct pool *jobs;
-	timer_id prune_timer, checkpoint_timer;
+	timer_id prune_timer, checkpoint_timer, probe_timer;
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	bool stopping;
@@ -119,7 +119,7 @@ static void probe(struct db *control) {
 	struct db_status s;
 	struct db_conn *c;
 	db_status_get(control, &s);
-	if (s.healthy || db_write_begin(control, &c, NULL))
+	if (db_write_begin(control, &c, NULL))
 		return;
 	if (db_meta_set(c, "last_failure", s.last_error, NULL))
 		db_write_abort(c);
@@ -127,9 +127,14 @@ static void probe(struct db *control) {
 		(void)!db_write_commit(c, NULL);
 }
 
-static void checkpoint_job(void *arg) {
+static void probe_job(void *arg) {
 	struct retention *r = arg;
 	probe(r->control);
+	end_job(r);
+}
+
+static void checkpoint_job(void *arg) {
+	struct retention *r = arg;
 	db_checkpoint(r->control);
 	db_checkpoint(r->samples);
 	/* What a burst of long answers or slow senders took is free, but still the allocator's. */
@@ -143,6 +148,14 @@ static void on_prune(void *arg) {
 
 static void on_checkpoint(void *arg) {
 	submit(arg, checkpoint_job);
+}
+
+static void on_probe(void *arg) {
+	struct retention *r = arg;
+	struct db_status s;
+	db_status_get(r->control, &s);
+	if (!s.healthy)
+		submit(r, probe_job);
 }
 
 /* --- life --- */
@@ -168,7 +181,8 @@ struct retention *retention_new(const struct retention_config *config, struct db
 	r->prune_timer = timer_start(timers, first_ms, config->prune_ms, on_prune, r);
 	r->checkpoint_timer =
 		timer_start(timers, config->checkpoint_ms, config->checkpoint_ms, on_checkpoint, r);
-	if (!r->prune_timer || !r->checkpoint_timer) {
+	r->probe_timer = timer_start(timers, config->probe_ms, config->probe_ms, on_probe, r);
+	if (!r->prune_timer || !r->checkpoint_timer || !r->probe_timer) {
 		err_set(err, RC_FULL, "no timer left for retention");
 		retention_free(r);
 		return NULL;
@@ -181,6 +195,7 @@ void retention_free(struct retention *r) {
 		return;
 	timer_cancel(r->timers, r->prune_timer);
 	timer_cancel(r->timers, r->checkpoint_timer);
+	timer_cancel(r->timers, r->probe_timer);
 	pthread_mutex_lock(&r->lock);
 	r->stopping = true;
 	while (r->busy)

@@ -33,6 +33,7 @@ struct retention;
 
 struct retention_config {
 	int64_t prune_ms, checkpoint_ms; /* periods, over 0; the first pruning after at most 60 s */
+	int64_t probe_ms; /* likewise: whether a store that failed takes changes again */
 	int64_t event_days, audit_days, run_days, sample_days, task_days; /* 0: kept for ever */
 };
 

@@ -223,7 +223,7 @@ static bool only_one_is_left(void *arg) {
 static void what_is_old_is_forgotten_bit_by_bit(void **state unused_arg) {
 	struct temp_db *control = temp_db_new(DB_CONTROL), *samples = temp_db_new(DB_SAMPLES);
 	const struct retention_config config = {
-		.prune_ms = 20, .checkpoint_ms = 20, .event_days = 2};
+		.prune_ms = 20, .checkpoint_ms = 20, .probe_ms = 20, .event_days = 2};
 	struct err err;
 	struct timers *timers = timers_new(8, &err);
 	struct pool *jobs = pool_new("jobs", 2, 16, &err);
