@@ -41,13 +41,13 @@ static enum rc check_directory(
 	const char *path, const struct stat *dir, const struct stat *next, struct err *err) {
 	if (!is_ours(dir->st_uid))
 		return err_set(err, RC_FORBIDDEN,
-			"%.150s: a directory on the way belongs to user %u, who could put another "
-			"file there",
-			path, (unsigned)dir->st_uid);
+			"a directory on the way belongs to user %u, who could put another file "
+			"there: %.150s",
+			(unsigned)dir->st_uid, path);
 	if (others_may_write(dir) && !next_is_held(dir, next))
 		return err_set(err, RC_FORBIDDEN,
-			"%.150s: others may write to a directory on the way and could put another "
-			"file there",
+			"others may write to a directory on the way and could put another file "
+			"there: %.150s",
 			path);
 	return RC_OK;
 }
