@@ -240,10 +240,12 @@ $(BED)/fault_shim.so: tests/support/faults/fault_shim.c tests/support/faults/fau
 
 .PHONY: bed http
 bed: $(BED)/nvme_shim.so $(BED)/bedctl ## the made-up NVMe drives, see tests/support/bed/bed.sh
+# They wait more than they compute: half as many again as there are processors.
+HTTP_WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
 http: $(BIN) bed ## tests of the REST face on the real binary (ARGS= for pytest)
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) VARIANT=$(VARIANT) \
 		tools/run-pytest.sh $(RESULTS)/http \
-		$(PYTEST) -q -p no:cacheprovider tests/http $(ARGS)
+		$(PYTEST) -q -p no:cacheprovider -n $(HTTP_WORKERS) --dist loadfile tests/http $(ARGS)
 
 ROUNDS ?= 200
 .PHONY: kill

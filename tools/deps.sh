@@ -16,7 +16,8 @@ run_packages=(
 )
 test_packages=(
 	git libcmocka-dev
-	python3-pytest python3-requests python3-jsonschema python3-hypothesis python3-trustme
+	python3-pytest python3-pytest-xdist python3-requests python3-jsonschema python3-hypothesis
+	python3-trustme
 	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
 	nvme-cli util-linux iproute2
 )

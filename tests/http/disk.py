@@ -9,8 +9,6 @@ def small_service(tmp_path, *flags):
     base = str(tmp_path)
     mount = ("unshare", "-m", "sh", "-c", f'mount -t tmpfs -o size=12m none {base}/data && exec "$@"', "sh")
     os.mkdir(f"{base}/data")
-    for parent in (base, os.path.dirname(base), os.path.dirname(os.path.dirname(base))):
-        os.chmod(parent, 0o755)
     service = Service(*flags, data_dir=base, prefix=mount)
     service.allowed = ["space", "disk is full"]
     return service

@@ -49,14 +49,6 @@ def dumped(*flags, env=None):
     return dict(line.split(" =", 1) for line in lines)
 
 
-@pytest.fixture
-def tmp_path(tmp_path):
-    """As pytest's own, but one that everybody may pass through: the daemon is not root."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
-    return tmp_path
-
-
 # -- configuration ----------------------------------------------------------------------------------
 
 

@@ -11,8 +11,6 @@ HEARD_S = 30
 @pytest.fixture
 def manager(tmp_path):
     """A notification socket."""
-    for parent in (tmp_path, *tmp_path.parents[:2]):
-        parent.chmod(0o755)
     path = tmp_path / "notify"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(str(path))
