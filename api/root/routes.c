@@ -8,7 +8,7 @@
 const struct http_route api_root_routes[] = {
 	{GET("/healthz", healthz), ON_LOOP},
 	{GET("/readyz", readyz), .flags = HTTP_PUBLIC},
-	{GET("/metrics", metrics), .role = ROLE_READ_ONLY, .flags = HTTP_METRICS, .answer_max = 4 << 20, .types = "text/plain"},
+	{GET("/metrics", metrics), .role = ROLE_READ_ONLY, .flags = HTTP_METRICS, .answer_max = 16 << 20, .types = "text/plain"},
 	{GET("/openapi.yaml", openapi_yaml), ON_LOOP, .types = "application/yaml"},
 	{GET("/openapi.json", openapi_json), ON_LOOP},
 	{GET("/", index_page), ON_LOOP, .types = "text/html"},

@@ -1,9 +1,25 @@
 """/metrics: Prometheus text that says what there is, and where it comes from."""
 
+import os
 import re
+import subprocess
 
 import pytest
+from fakebmc import FakeBmc
 from service import Service, anonymous, problem, wait_until
+
+PROMTOOL = os.path.join(os.environ.get("PROMETHEUS", "build/prometheus"), "usr/bin/promtool")
+QUALITIES = {"measured", "bmc", "derived", "declared", "estimated", "simulated"}
+# What a meter or a person says about watts, joules, degrees and the drive's own counts.
+READING = re.compile(r"drivewatt_(drive|host|component)_.*(_watts|_joules_total|_celsius|_ratio)$|"
+                     r"drivewatt_drive_.*_total$|drivewatt_drive_critical_warning$")
+# The program's own, and what a data sheet or a setting says.
+NO_READING = {
+    "drivewatt_drive_commands_total", "drivewatt_drive_timeouts_total", "drivewatt_drive_drift_total",
+    "drivewatt_drive_power_state_max_watts", "drivewatt_host_power_limit_watts",
+    "drivewatt_host_power_resolution_watts",
+}
+UNITS = ("_watts", "_joules_total", "_seconds", "_seconds_total", "_bytes", "_bytes_total", "_celsius", "_ratio")
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = rf'{NAME}="(?:[^"\\\n]|\\\\|\\"|\\n)*"'
@@ -74,10 +90,14 @@ def test_every_line_is_prometheus(service):
 def test_drives_are_shown(service):
     metrics = read(service)
     drives = {d["id"]: d for d in service.drives()}
-    for name in ("up", "power_state", "in_sync", "temperature_celsius", "info"):
+    for name in ("up", "power_state", "in_sync", "in_use", "capacity_bytes", "info"):
         rows = metrics.of("drivewatt_drive_" + name)
         assert {labels["drive"] for labels, _ in rows} == set(drives), name
         assert all(labels["simulated"] == "1" for labels, _ in rows)
+    for name in ("temperature_celsius", "written_bytes_total"):
+        rows = metrics.of("drivewatt_drive_" + name)
+        assert {labels["drive"] for labels, _ in rows} == set(drives), name
+        assert all(labels["quality"] == "simulated" for labels, _ in rows)
     assert metrics.one("drivewatt_drives") == 3
     for labels, value in metrics.of("drivewatt_drive_info"):
         drive = drives[labels["drive"]]
@@ -127,7 +147,9 @@ def test_counters_count(service):
         ("drivewatt_db_commits_total", 1),
     ):
         assert after.one(name) - before.one(name) >= least, name
-    assert all(after.one(n) >= before.one(n) for n, kind in before.types.items() if kind == "counter")
+    for (name, labels), value in before.samples.items():
+        if before.types[name] == "counter":
+            assert after.samples[name, labels] >= value, name
     assert after.one("drivewatt_http_connections") >= 1
     assert after.one("drivewatt_db_control_healthy") == 1
     assert after.one("drivewatt_db_samples_healthy") == 1
@@ -136,8 +158,87 @@ def test_counters_count(service):
 def test_names_with_quotes_do_not_break_the_text(service):
     name = 'a "quoted" \\ name'
     assert service.patch("/api/v1/hosts/local", {"name": name}).status_code == 200
-    ((labels, _),) = read(service).of("drivewatt_host_power_watts")
+    ((labels, _),) = read(service).of("drivewatt_host_info")
     assert labels["name"] == 'a \\"quoted\\" \\\\ name'
+    assert labels["local"] == "1"
+
+
+def test_promtool_finds_nothing_to_say(service):
+    text = service.get("/metrics").text
+    r = subprocess.run([PROMTOOL, "check", "metrics"], input=text, capture_output=True, text=True, timeout=60)
+    assert (r.returncode, r.stdout, r.stderr) == (0, "", "")
+
+
+def test_every_reading_says_its_quality(service):
+    metrics = read(service)
+    readings = [name for name in metrics.types if READING.match(name) and name not in NO_READING]
+    assert len(readings) > 20
+    for name in readings:
+        for labels, _ in metrics.of(name):
+            assert labels["quality"] in QUALITIES, f"{name} {labels}"
+            assert labels["quality"] != "measured", f"{name}: nothing here is real"
+    # Nothing else pretends to be one.
+    others = {name for name, labels in metrics.samples if 'quality="' in labels} - set(readings)
+    assert others == set()
+
+
+def test_names_say_their_base_unit(service):
+    for name, kind in read(service).types.items():
+        assert name.endswith("_total") == (kind == "counter"), name
+        assert not re.search(r"_(mw|w|kwh|ms|minutes|hours|days|percent|kb|mb)(_|$)", name), name
+
+
+def test_smart_figures_are_those_of_the_api(service):
+    drive = service.drives()[0]
+    health = service.json(drive["href"] + "/health")
+    metrics = read(service)
+
+    def shown(name):
+        ((_, value),) = [r for r in metrics.of("drivewatt_drive_" + name) if r[0]["drive"] == drive["id"]]
+        return value
+
+    for name, key, unit in (
+        ("wear_ratio", "percentage_used", 0.01),
+        ("spare_ratio", "available_spare_pct", 0.01),
+        ("power_on_seconds_total", "power_on_h", 3600),
+        ("power_cycles_total", "power_cycles", 1),
+        ("media_errors_total", "media_errors", 1),
+    ):
+        assert shown(name) == pytest.approx(health[key] * unit), name
+    assert shown("capacity_bytes") == drive["capacity_bytes"]
+    states = service.json(drive["href"] + "/power")["states"]
+    now = shown("power_state")
+    assert shown("power_state_max_watts") == next(s["max_w"] for s in states if s["state"] == now)
+
+
+def test_what_a_bmc_tells_is_the_bmcs(service):
+    with FakeBmc(vendor="dell9", plain=True) as bmc:
+        settings = {"url": bmc.url, "username": bmc.username, "password": bmc.password, "allow_plaintext": True}
+        body = {"name": "dell", "bmc": {**settings, "tls": {"verify": "none"}}}
+        host = service.post("/api/v1/hosts", body).json()
+
+        def told():
+            power = service.json(host["href"] + "/power")
+            return power if power["energy_counter_kwh"] and power["inlet_c"] else None
+
+        power = wait_until(told)
+        metrics = read(service)
+        service.delete(host["href"])
+
+    def of_host(name):
+        return [(labels, v) for labels, v in metrics.of("drivewatt_host_" + name) if labels["host"] == host["id"]]
+
+    for name, value in (
+        ("power_watts", power["power_w"]),
+        ("energy_joules_total", power["energy_counter_kwh"] * 3.6e6),
+        ("inlet_temperature_celsius", power["inlet_c"]),
+    ):
+        ((labels, shown),) = of_host(name)
+        assert labels["quality"] == "bmc" and shown == pytest.approx(value), name
+    assert of_host("power_limit_watts") == [], "32767 is no cap"
+    assert [v for _, v in of_host("power_known")] == [1]
+    qualities = {labels["quality"] for labels, _ in metrics.of("drivewatt_host_power_watts")}
+    assert qualities == {"bmc", "simulated"}, "which nobody sums by accident"
 
 
 def test_version_and_uptime(service):
