@@ -37,7 +37,8 @@ install: $(BIN) $(MADE) ## installs below DESTDIR and PREFIX=/usr/local, configu
 	install -D -m 644 deploy/drivewatt.sysusers $(DESTDIR)$(SYSUSERSDIR)/drivewatt.conf
 	install -D -m 644 deploy/drivewattd.service $(DESTDIR)$(UNITDIR)/drivewattd.service
 	sed -i 's|/usr/sbin|$(SBINDIR)|; s|/etc/|$(SYSCONFDIR)/|' $(DESTDIR)$(UNITDIR)/drivewattd.service
-	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md docs/*.md openapi.yaml
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR) README.md docs/*.md openapi.yaml \
+		deploy/prometheus/*.yml deploy/grafana/*.json
 	[ -e $(DESTDIR)$(CONFDIR)/drivewatt.conf ] || \
 		install -D -m 644 $(DEPLOY)/drivewatt.conf $(DESTDIR)$(CONFDIR)/drivewatt.conf
 
