@@ -102,7 +102,7 @@ PKGS_base   := libsodium uuid
 PKGS_priv   := libnvme blkid
 PKGS_db     := sqlite3 zlib
 PKGS_core   := libcurl libssl libcrypto jansson zlib
-PKGS_http   := libmicrohttpd zlib
+PKGS_http   := libmicrohttpd gnutls zlib
 PKGS_api    := jansson
 PKGS_server := libcrypto
 

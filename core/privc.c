@@ -10,6 +10,7 @@
 
 #define BUCKETS 1024
 #define REAP_WAIT_MS 15000
+#define OPEN_WAIT_MS 10000
 #define KILLED 137 /* exit code of a fio whose helper is gone: 128 + SIGKILL */
 
 /*
@@ -38,7 +39,13 @@ struct pending {
 		} run;
 		struct latch *reap;
 		void (*meter)(void *arg, const struct priv_meter_reply *r);
+		struct latch *open; /* of struct opened */
 	} on;
+};
+
+struct opened {
+	struct priv_opened answer;
+	int fd;
 };
 
 struct privc {
@@ -137,6 +144,17 @@ static bool on_meter_reply(struct pending *q, const void *body, int fd unused_ar
 	return false;
 }
 
+static void open_done(struct pending *q, const struct opened *o) {
+	latch_open(q->on.open, o);
+	latch_unref(q->on.open);
+}
+
+static bool on_opened(struct pending *q, const void *body, int fd) {
+	const struct opened o = {*(const struct priv_opened *)body, fd};
+	open_done(q, &o);
+	return false;
+}
+
 struct answer {
 	enum priv_type request;
 	bool takes_fd;
@@ -151,6 +169,7 @@ static const struct answer answers[] = {
 	[PRIV_RUN_EXITED] = {PRIV_RUN_START, false, on_run_exited},
 	[PRIV_REAPED] = {PRIV_REAP, false, on_reaped},
 	[PRIV_METER_REPLY] = {PRIV_METER, false, on_meter_reply},
+	[PRIV_OPENED] = {PRIV_OPEN, true, on_opened},
 };
 
 /* An answer that nobody waits for is dropped: its request failed on our side. */
@@ -212,6 +231,12 @@ static void fail_meter(struct pending *q) {
 	q->on.meter(q->arg, &r);
 }
 
+static void fail_open(struct pending *q) {
+	struct opened o = {{.rc = RC_UNAVAILABLE}, -1};
+	str_copy(o.answer.msg, sizeof(o.answer.msg), gone);
+	open_done(q, &o);
+}
+
 static void fail(struct pending *q) {
 	static void (*const fails[])(struct pending * q) = {
 		[PRIV_ENUMERATE] = fail_enumerate,
@@ -219,6 +244,7 @@ static void fail(struct pending *q) {
 		[PRIV_RUN_START] = fail_run,
 		[PRIV_REAP] = fail_reap,
 		[PRIV_METER] = fail_meter,
+		[PRIV_OPEN] = fail_open,
 	};
 	fails[q->type](q);
 	free(q);
@@ -318,26 +344,32 @@ static enum rc send_to(
 	return rc == RC_UNAVAILABLE ? err_set(err, rc, "%s", gone) : rc;
 }
 
-/* Takes q over. RC_OK: it has been or will be answered. */
-static enum rc request(struct privc *p, struct pending *q, const void *body, struct err *err) {
+/* False when the reader has answered it already, or is about to. */
+static bool forget(struct privc *p, uint64_t seq) {
+	pthread_mutex_lock(&p->lock);
+	struct pending *q = take_out(p, seq);
+	pthread_mutex_unlock(&p->lock);
+	free(q);
+	return q != NULL;
+}
+
+/* Takes q over. RC_OK: it has been or will be answered, under *seq. */
+static enum rc request_numbered(
+	struct privc *p, struct pending *q, const void *body, uint64_t *seq, struct err *err) {
 	const enum priv_type type = q->type;
-	uint64_t seq = 0;
-	enum rc rc = enter(p, q, &seq, err);
+	enum rc rc = enter(p, q, seq, err);
 	if (rc) {
 		free(q);
 		return rc;
 	}
-	rc = send_to(p, type, seq, body, err);
-	if (!rc)
-		return RC_OK;
+	rc = send_to(p, type, *seq, body, err);
 	/* The reader may have answered it already, with RC_UNAVAILABLE. */
-	pthread_mutex_lock(&p->lock);
-	q = take_out(p, seq);
-	pthread_mutex_unlock(&p->lock);
-	if (!q)
-		return RC_OK;
-	free(q);
-	return rc;
+	return rc && forget(p, *seq) ? rc : RC_OK;
+}
+
+static enum rc request(struct privc *p, struct pending *q, const void *body, struct err *err) {
+	uint64_t seq = 0;
+	return request_numbered(p, q, body, &seq, err);
 }
 
 static struct pending *pending_new(enum priv_type type, void *arg, struct err *err) {
@@ -415,6 +447,41 @@ enum rc privc_meter(struct privc *p, enum priv_meter meter,
 	q->on.meter = fn;
 	q->verb = meter;
 	return request(p, q, &ask, err);
+}
+
+/* Who gives up takes the request back, so that a late answer's descriptor is closed. */
+static enum rc wait_opened(
+	struct privc *p, struct latch *l, uint64_t seq, int *fd, struct err *err) {
+	struct opened o;
+	bool answered = latch_wait(l, OPEN_WAIT_MS, &o);
+	if (!answered && forget(p, seq)) {
+		latch_unref(l); /* the answerer's */
+		return err_set(err, RC_TIMEOUT, "the privileged helper does not answer");
+	}
+	if (!answered)
+		(void)latch_wait(l, -1, &o);
+	*fd = o.fd;
+	return o.answer.rc ? err_set(err, (enum rc)o.answer.rc, "%s", o.answer.msg) : RC_OK;
+}
+
+enum rc privc_open(struct privc *p, enum priv_file file, int *fd, struct err *err) {
+	const struct priv_open body = {.file = file};
+	struct pending *q = pending_new(PRIV_OPEN, NULL, err);
+	struct latch *l = latch_new(sizeof(struct opened));
+	uint64_t seq = 0;
+	if (!q || !l) {
+		free(q);
+		latch_unref(l);
+		return err_set(err, RC_NOMEM, "out of memory");
+	}
+	q->on.open = latch_ref(l);
+	enum rc rc = request_numbered(p, q, &body, &seq, err);
+	if (rc)
+		latch_unref(l);
+	else
+		rc = wait_opened(p, l, seq, fd, err);
+	latch_unref(l);
+	return rc;
 }
 
 enum rc privc_reap(

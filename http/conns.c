@@ -30,6 +30,7 @@ struct conn {
 	int fd;
 	bool is_stranger; /* and in the list of them */
 	bool leaves;      /* was told to, and is not closed yet */
+	struct tls_use *tls;
 	_Atomic bool known;
 	bool early; /* answered ahead of its request's end */
 	uint8_t network[ADDRESS_NETWORK_BYTES];
@@ -140,6 +141,10 @@ void conn_closed(struct conns *c, struct conn *conn) {
 	if (conn && conn->early)
 		farewell_keep(c->farewell, conn->fd);
 	free(conn);
+}
+
+struct tls_use **conn_tls(struct conn *conn) {
+	return &conn->tls;
 }
 
 void conn_early(struct conn *conn, bool early) {

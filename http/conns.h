@@ -16,6 +16,7 @@ struct conn;
 struct conns;
 struct http_config;
 struct timers;
+struct tls_use;
 
 #define CONNS_TIMERS 2
 
@@ -32,6 +33,9 @@ bool conns_admit(struct conns *c, const char *address);
 struct conn *conn_opened(struct conns *c, int fd, const char *address);
 /* Before the descriptor is closed. conn may be NULL. */
 void conn_closed(struct conns *c, struct conn *conn);
+
+/* A place for what the connection's TLS keeps, which is the caller's to end. */
+struct tls_use **conn_tls(struct conn *conn);
 
 /* What we wait for now; the time begins anew. conn may be NULL. */
 enum conn_wait { CONN_REQUEST, CONN_ANSWER_TAKEN, CONN_NOTHING };

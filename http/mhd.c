@@ -15,6 +15,7 @@
 #include "http/listen.h"
 #include "http/request_impl.h"
 #include "http/server_impl.h"
+#include "http/tls.h"
 
 /* Poll, not epoll: the library's epoll loop stalls when one thread holds a multiple of 128
  * connections, and select ends at 1,024 descriptors. */
@@ -51,11 +52,34 @@ static struct conn *conn_of(struct MHD_Connection *c) {
 	return MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+/* NULL on a plain connection. */
+static void *session_of(struct MHD_Connection *c) {
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+	return info ? info->tls_session : NULL;
+}
+
+static void begin_tls(struct mhd *m, struct conn *conn, void *session) {
+	struct tls_use *use = tls_begin(conn ? m->server->tls : NULL, session);
+	if (conn)
+		*conn_tls(conn) = use;
+}
+
 static void opened(struct mhd *m, struct MHD_Connection *c, void **context) {
 	char peer[PEER_SIZE];
 	mhd_peer(c, peer, sizeof(peer));
 	int fd = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-	*context = conn_opened(m->conns, fd, peer);
+	struct conn *conn = conn_opened(m->conns, fd, peer);
+	*context = conn;
+	void *session = session_of(c);
+	if (session)
+		begin_tls(m, conn, session);
+}
+
+static void closed(struct mhd *m, struct conn *conn) {
+	if (conn)
+		tls_end(*conn_tls(conn));
+	conn_closed(m->conns, conn);
 }
 
 /* The library closes the descriptor only after this. */
@@ -65,7 +89,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **context,
 	if (code == MHD_CONNECTION_NOTIFY_STARTED)
 		opened(m, c, context);
 	else
-		conn_closed(m->conns, *context);
+		closed(m, *context);
 }
 
 static enum MHD_Result on_accept(void *cls, const struct sockaddr *addr, unused_arg socklen_t len) {
@@ -315,8 +339,7 @@ static void add_options(struct options *o, struct mhd *m, int fd) {
 
 static void add_tls(struct options *o, const struct http_config *config) {
 	const char *priorities = config->tls_priorities ? config->tls_priorities : TLS_PRIORITIES;
-	add(o, MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)config->tls_cert_pem);
-	add(o, MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)config->tls_key_pem);
+	add(o, MHD_OPTION_HTTPS_CERT_CALLBACK, 0, tls_callback());
 	add(o, MHD_OPTION_HTTPS_PRIORITIES, 0, (void *)(uintptr_t)priorities);
 }
 
@@ -336,13 +359,13 @@ enum rc mhd_listen(struct mhd *m, int fd, struct err *err) {
 	struct options options = {.count = 0};
 	unsigned flags = DAEMON_FLAGS;
 	add_options(&options, m, fd);
-	if (config->tls_cert_pem) {
+	if (m->server->tls) {
 		flags |= MHD_USE_TLS;
 		add_tls(&options, config);
 	}
 	struct MHD_Daemon *daemon = start(m, flags, &options);
 	if (!daemon)
-		return err_set(err, config->tls_cert_pem ? RC_INVALID : RC_INTERNAL,
+		return err_set(err, m->server->tls ? RC_INVALID : RC_INTERNAL,
 			"the HTTP listener did not start: %s", m->log_line);
 	m->listeners[m->count++] = (struct listener){daemon, fd};
 	return RC_OK;

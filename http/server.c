@@ -14,6 +14,7 @@
 #include "http/listen.h"
 #include "http/mhd.h"
 #include "http/request_impl.h"
+#include "http/tls.h"
 #include "http/review.h"
 
 /* What answers that stand in for unfinished ones have to get out. */
@@ -74,8 +75,7 @@ enum rc http_server_add_tree(struct http_server *s, const struct http_tree *tree
 
 static enum rc check_plaintext(const struct http_server *s, const char *text,
 	const struct listen_addr *a, struct err *err) {
-	if (s->config.tls_cert_pem || s->config.allow_plaintext_beyond_loopback ||
-		listen_is_loopback(a))
+	if (s->tls || s->config.allow_plaintext_beyond_loopback || listen_is_loopback(a))
 		return RC_OK;
 	return err_field(err, RC_FORBIDDEN, "listen",
 		"%s is beyond loopback, where credentials need TLS", text);
@@ -90,8 +90,7 @@ static enum rc open_listener(struct http_server *s, const char *text, struct err
 	if (!rc)
 		rc = listen_open(&addr, text, &fd, err);
 	if (!rc)
-		rc = listen_url(
-			fd, s->config.tls_cert_pem, s->urls[s->url_count], sizeof(s->urls[0]), err);
+		rc = listen_url(fd, s->tls, s->urls[s->url_count], sizeof(s->urls[0]), err);
 	if (!rc)
 		rc = mhd_listen(s->mhd, fd, err);
 	if (rc)
@@ -102,6 +101,10 @@ static enum rc open_listener(struct http_server *s, const char *text, struct err
 }
 
 enum rc http_server_start(struct http_server *s, struct err *err) {
+	const struct http_config *config = &s->config;
+	if (config->tls_cert_pem &&
+		!(s->tls = tls_new(config->tls_cert_pem, config->tls_key_pem, err)))
+		return err->rc;
 	for (unsigned i = 0; i < s->config.listen_count; i++) {
 		enum rc rc = open_listener(s, s->config.listen[i], err);
 		if (rc)
@@ -109,6 +112,12 @@ enum rc http_server_start(struct http_server *s, struct err *err) {
 	}
 	atomic_store(&s->ready, true);
 	return RC_OK;
+}
+
+enum rc http_server_certify(
+	struct http_server *s, const char *cert_pem, const char *key_pem, struct err *err) {
+	return s->tls ? tls_replace(s->tls, cert_pem, key_pem, err)
+		      : err_set(err, RC_CONFLICT, "the service was started without TLS");
 }
 
 const char *http_server_url(struct http_server *s, unsigned n) {
@@ -246,6 +255,7 @@ void http_server_free(struct http_server *s) {
 	timers_free(s->timers);
 	mhd_free(s->mhd);
 	pool_free(s->historians);
+	tls_free(s->tls);
 	pool_free(s->hashers);
 	pool_free(s->workers);
 	cache_free(s->cache);

@@ -14,6 +14,7 @@ struct mhd;
 struct pool;
 struct router;
 struct timers;
+struct tls;
 
 struct http_server {
 	struct http_config config; /* its texts are borrowed */
@@ -26,6 +27,7 @@ struct http_server {
 	struct pool *historians; /* what may read for seconds, in nobody's way either */
 	struct pool *hashers;    /* what waits for a password hash waits here, in nobody's way */
 	struct mhd *mhd;
+	struct tls *tls; /* NULL: plain */
 	struct timers *timers;
 	struct stream_set streams;
 	uint32_t nonce; /* tells this start's version numbers from another's */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/parse.h"
 #include "priv/dcmi.h"
+#include "priv/files.h"
 #include "priv/helper.h"
 #include "priv/lanes.h"
 #include "priv/parts.h"
@@ -30,11 +31,15 @@ struct helper {
 	struct runs *runs;
 };
 
-static void answer(int sock, enum priv_type type, uint64_t seq, const void *body) {
+static void answer_fd(int sock, enum priv_type type, uint64_t seq, const void *body, int fd) {
 	struct err err;
 
-	if (priv_send(sock, type, seq, body, -1, &err) != RC_OK)
+	if (priv_send(sock, type, seq, body, fd, &err) != RC_OK)
 		log_err(LOG_LEVEL_WARNING, "priv", "answer not sent", &err);
+}
+
+static void answer(int sock, enum priv_type type, uint64_t seq, const void *body) {
+	answer_fd(sock, type, seq, body, -1);
 }
 
 /* --- enumeration, in a lane ------------------------------------------------------------------- */
@@ -295,6 +300,79 @@ static void on_meter(struct helper *h, uint64_t seq, const void *body) {
 		answer_meter(h, seq, &reply, &err);
 }
 
+/* --- files of the configuration, in a lane ---------------------------------------------------- */
+
+struct open_op {
+	struct lane_op op;
+	struct helper *helper;
+	uint64_t seq;
+	uint32_t file;
+	int fd;
+	struct priv_opened opened;
+};
+
+static void open_run(struct lane_op *op) {
+	struct open_op *o = (struct open_op *)op;
+
+	o->fd = files_open(o->helper->drives.config, o->file, &o->opened);
+}
+
+static void open_finish(struct lane_op *op, bool late) {
+	const struct open_op *o = (const struct open_op *)op;
+
+	if (!late)
+		answer_fd(o->helper->sock, PRIV_OPENED, o->seq, &o->opened, o->fd);
+}
+
+static void answer_unopened(const struct helper *h, uint64_t seq, enum rc rc, const char *msg) {
+	struct priv_opened opened = {.rc = (int32_t)rc};
+
+	str_copy(opened.msg, sizeof(opened.msg), msg);
+	answer(h->sock, PRIV_OPENED, seq, &opened);
+}
+
+static void open_overdue(struct lane_op *op, unused_arg bool begun) {
+	const struct open_op *o = (const struct open_op *)op;
+
+	answer_unopened(o->helper, o->seq, RC_TIMEOUT, "opening the file takes too long");
+}
+
+static void open_release(struct lane_op *op) {
+	struct open_op *o = (struct open_op *)op;
+
+	if (o->fd >= 0)
+		close(o->fd);
+	free(o);
+}
+
+static const struct lane_op_kind open_kind = {
+	.run = open_run,
+	.finish = open_finish,
+	.overdue = open_overdue,
+	.release = open_release,
+};
+
+static enum rc submit_open(struct helper *h, uint64_t seq, uint32_t file, struct err *err) {
+	struct open_op *o = calloc(1, sizeof(*o));
+	enum rc rc;
+
+	if (!o)
+		return err_set(err, RC_NOMEM, "no memory to open a file");
+	*o = (struct open_op){{.kind = &open_kind}, h, seq, file, -1, {0}};
+	rc = lanes_submit(h->lanes, "files", &o->op, err);
+	if (rc != RC_OK)
+		free(o);
+	return rc;
+}
+
+static void on_open(struct helper *h, uint64_t seq, const void *body) {
+	const struct priv_open *request = body;
+	struct err err = {0};
+
+	if (submit_open(h, seq, request->file, &err) != RC_OK)
+		answer_unopened(h, seq, err.rc, err.msg);
+}
+
 /* --- runs --------------------------------------------------------------------------------------
  */
 
@@ -327,6 +405,7 @@ static void (*const handlers[])(struct helper *h, uint64_t seq, const void *body
 	[PRIV_RUN_FORGET] = on_run_forget,
 	[PRIV_REAP] = on_reap,
 	[PRIV_METER] = on_meter,
+	[PRIV_OPEN] = on_open,
 };
 
 static enum rc handle_message(struct helper *h, void *buffer, struct err *err) {

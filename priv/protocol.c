@@ -17,6 +17,8 @@ union any_body {
 	struct priv_run_stop run_stop;
 	struct priv_run_forget run_forget;
 	struct priv_reap reap;
+	struct priv_open open;
+	struct priv_opened opened;
 	struct priv_found found;
 	struct priv_enumerated enumerated;
 	struct priv_drive_reply drive_reply;
@@ -290,6 +292,18 @@ static enum rc check_meter_reply(const void *body, struct err *err) {
 	return RC_OK;
 }
 
+static enum rc check_open(const void *body, struct err *err) {
+	const struct priv_open *o = body;
+
+	return o->file < PRIV_FILE_COUNT_ ? RC_OK : bad(err, "file");
+}
+
+static enum rc check_opened(const void *body, struct err *err) {
+	const struct priv_opened *o = body;
+
+	return is_rc(o->rc) && IS_TEXT(o->msg) ? RC_OK : bad(err, "rc or msg");
+}
+
 static const struct body_rule {
 	bool known;
 	size_t size;
@@ -301,6 +315,7 @@ static const struct body_rule {
 	[PRIV_RUN_STOP] = {true, sizeof(struct priv_run_stop), check_run_stop},
 	[PRIV_RUN_FORGET] = {true, sizeof(struct priv_run_forget), check_run_forget},
 	[PRIV_REAP] = {true, sizeof(struct priv_reap), check_reap},
+	[PRIV_OPEN] = {true, sizeof(struct priv_open), check_open},
 	[PRIV_FOUND] = {true, sizeof(struct priv_found), check_found},
 	[PRIV_ENUMERATED] = {true, sizeof(struct priv_enumerated), check_enumerated},
 	[PRIV_DRIVE_REPLY] = {true, sizeof(struct priv_drive_reply), check_drive_reply},
@@ -309,6 +324,7 @@ static const struct body_rule {
 	[PRIV_REAPED] = {true, sizeof(struct priv_reaped), check_reaped},
 	[PRIV_METER] = {true, sizeof(struct priv_meter_ask), check_meter_ask},
 	[PRIV_METER_REPLY] = {true, sizeof(struct priv_meter_reply), check_meter_reply},
+	[PRIV_OPENED] = {true, sizeof(struct priv_opened), check_opened},
 };
 
 static const struct body_rule *rule_of(uint32_t type) {

@@ -256,13 +256,13 @@ static enum rc check_whole(struct config *c, struct err *err) {
 }
 
 /* Each source over the ones before it; the file only where it is known. */
-static enum rc load_sources(struct config *c, const char *file, int argc, char **argv,
+static enum rc load_sources(struct config *c, const char *file, int fd, int argc, char **argv,
 	enum config_action *action, struct err *err) {
 	*c = (struct config){0};
 	enum rc rc = load_defaults(c, err);
 	str_copy(c->config, sizeof(c->config), file);
 	if (rc == RC_OK && file[0])
-		rc = config_file_load(c, err);
+		rc = config_file_load(c, fd, err);
 	if (rc == RC_OK)
 		rc = load_environment(c, err);
 	return rc == RC_OK ? load_flags(c, argc, argv, action, err) : rc;
@@ -273,11 +273,34 @@ enum rc config_load(
 	char file[CONFIG_TEXT_SIZE];
 	*action = CONFIG_SERVE;
 	/* The file's name comes from sources that win over the file: they are read twice. */
-	enum rc rc = load_sources(c, "", argc, argv, action, err);
+	enum rc rc = load_sources(c, "", -1, argc, argv, action, err);
 	if (rc != RC_OK || *action == CONFIG_HELP || *action == CONFIG_VERSION)
 		return rc;
 	memcpy(file, c->config, sizeof(file));
 	if (file[0])
-		rc = load_sources(c, file, argc, argv, action, err);
+		rc = load_sources(c, file, -1, argc, argv, action, err);
 	return rc == RC_OK ? check_whole(c, err) : rc;
+}
+
+enum rc config_reload(const struct config *was, struct config *is, int file_fd, int argc,
+	char **argv, struct err *err) {
+	enum config_action action;
+	enum rc rc = load_sources(is, was->config, file_fd, argc, argv, &action, err);
+	return rc == RC_OK ? check_whole(is, err) : rc;
+}
+
+void config_changes(const struct config *was, const struct config *is,
+	void (*visit)(void *arg, const char *key, bool live), void *arg) {
+	for (size_t i = 0; i < config_key_count; i++) {
+		const struct config_key *k = &config_keys[i];
+		struct buf a, b;
+		buf_init(&a, CONFIG_FILE_MAX_BYTES);
+		buf_init(&b, CONFIG_FILE_MAX_BYTES);
+		config_dump_value(was, k, &a);
+		config_dump_value(is, k, &b);
+		if (strcmp(buf_str(&a), buf_str(&b)) != 0)
+			visit(arg, k->name, config_key_is_live(k));
+		buf_release(&a);
+		buf_release(&b);
+	}
 }

@@ -82,6 +82,12 @@ enum config_action {
  * one. With CONFIG_HELP and CONFIG_VERSION the file is not read. */
 enum rc must_check config_load(
 	struct config *c, int argc, char **argv, enum config_action *action, struct err *err);
+/* The same sources once more, the file from file_fd (-1: by its name). */
+enum rc must_check config_reload(const struct config *was, struct config *is, int file_fd, int argc,
+	char **argv, struct err *err);
+/* Each key whose value is another one; live: it can take effect without a new start. */
+void config_changes(const struct config *was, const struct config *is,
+	void (*visit)(void *arg, const char *key, bool live), void *arg);
 void config_help(struct buf *out);
 /* docs/configuration.md. */
 void config_manual(struct buf *out);

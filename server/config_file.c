@@ -7,12 +7,9 @@
 
 #define BLANKS " \t\r"
 
-static enum rc read_all(const char *path, struct buf *out, struct err *err) {
+static enum rc read_all(int fd, const char *path, struct buf *out, struct err *err) {
 	char part[4096];
 	ssize_t n;
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return err_errno(err, errno, path);
 	while ((n = read(fd, part, sizeof(part))) > 0 && buf_status(out, NULL) == RC_OK)
 		buf_add(out, part, (size_t)n);
 	if (n < 0)
@@ -55,11 +52,14 @@ static void tell_line(const char *path, int line, struct err *err) {
 	snprintf(err->msg, sizeof(err->msg), "%.120s (%.100s, line %d)", told, path, line);
 }
 
-enum rc config_file_load(struct config *c, struct err *err) {
+enum rc config_file_load(struct config *c, int fd, struct err *err) {
 	struct buf text;
 	int line = 0;
+	auto_close int own = fd < 0 ? open(c->config, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0 && own < 0)
+		return err_errno(err, errno, c->config);
 	buf_init(&text, CONFIG_FILE_MAX_BYTES);
-	enum rc rc = read_all(c->config, &text, err);
+	enum rc rc = read_all(fd < 0 ? own : fd, c->config, &text, err);
 	char *rest = text.data;
 	for (char *s; rc == RC_OK && (s = strsep(&rest, "\n")); line++)
 		rc = take_line(c, s, err);

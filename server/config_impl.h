@@ -24,6 +24,8 @@ struct config_flag {
 
 extern const struct config_key config_keys[];
 extern const size_t config_key_count;
+/* Whether a change takes effect on SIGHUP. */
+bool config_key_is_live(const struct config_key *k);
 extern const struct config_flag config_actions[];
 extern const size_t config_action_count;
 
@@ -37,9 +39,13 @@ void config_environment_name(const struct config_key *k, char out[64]);
 enum rc must_check config_set(struct config *c, const struct config_key *k, const char *value,
 	enum config_source from, struct err *err);
 
+/* "key = value" lines of the file. */
+void config_dump_value(const struct config *c, const struct config_key *k, struct buf *out);
+
 #define CONFIG_FILE_MAX_BYTES (256 * 1024)
-/* Reads the file that c->config names. Its form: `key = value` lines, empty ones, and ones that
- * begin with # or ;. Nothing is quoted, continued or commented behind a value. */
-enum rc must_check config_file_load(struct config *c, struct err *err);
+/* Reads the file that c->config names, from fd unless that is -1. Its form: `key = value` lines,
+ * empty ones, and ones that begin with # or ;. Nothing is quoted, continued or commented behind a
+ * value. */
+enum rc must_check config_file_load(struct config *c, int fd, struct err *err);
 
 #endif

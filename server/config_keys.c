@@ -13,12 +13,12 @@ const struct config_key config_keys[] = {
 	{"listen", KEY_LIST, AT(listen), 0, 0, "127.0.0.1:8484", "ADDR:PORT", "address to serve on, repeatable; port 0 picks one"},
 	{"data-dir", KEY_TEXT, AT(data_dir), 0, 0, "/var/lib/drivewatt", "DIR", "where the databases are kept"},
 	{"user", KEY_TEXT, AT(user), 0, 0, "drivewatt", "NAME", "account of the network process when started as root: one of its own, which must exist"},
-	{"log-level", KEY_TEXT, AT(log_level), 0, 0, "info", "LEVEL", "error, warning, info or debug"},
+	{"log-level", KEY_TEXT, AT(log_level), 0, 0, "info", "LEVEL", "error, warning, info or debug; read again on SIGHUP"},
 	{"secret-key-file", KEY_TEXT, AT(secret_key_file), 0, 0, "", "FILE", "key that seals BMC passwords; empty: secret.key in the data directory"},
 	{"admin-password-file", KEY_TEXT, AT(admin_password_file), 0, 0, "", "FILE", "password of the administrator, used at the first start"},
 
-	{"tls-cert", KEY_TEXT, AT(tls_cert), 0, 0, "", "FILE", "certificate chain (PEM)"},
-	{"tls-key", KEY_TEXT, AT(tls_key), 0, 0, "", "FILE", "private key (PEM)"},
+	{"tls-cert", KEY_TEXT, AT(tls_cert), 0, 0, "", "FILE", "certificate chain (PEM); the file is read again on SIGHUP"},
+	{"tls-key", KEY_TEXT, AT(tls_key), 0, 0, "", "FILE", "private key (PEM); likewise"},
 	{"tls-self-signed", KEY_BOOL, AT(tls_self_signed), 0, 0, "false", "", "make a certificate in the data directory and use it"},
 	{"allow-plaintext", KEY_BOOL, AT(allow_plaintext), 0, 0, "false", "", "serve plain HTTP beyond loopback"},
 
@@ -74,6 +74,10 @@ const struct config_key config_keys[] = {
 };
 /* clang-format on */
 const size_t config_key_count = array_len(config_keys);
+
+bool config_key_is_live(const struct config_key *k) {
+	return k->offset == AT(log_level);
+}
 
 const struct config_flag config_actions[] = {
 	{"help", CONFIG_HELP, "show this and end"},

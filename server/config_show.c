@@ -95,7 +95,7 @@ static void dump_list(const struct config_key *k, const struct config_list *list
 		buf_printf(out, "%s =\n", k->name);
 }
 
-static void dump_value(const struct config *c, const struct config_key *k, struct buf *out) {
+void config_dump_value(const struct config *c, const struct config_key *k, struct buf *out) {
 	const void *place = (const char *)c + k->offset;
 	switch (k->type) {
 	case KEY_TEXT:
@@ -123,6 +123,6 @@ void config_dump(const struct config *c, struct buf *out) {
 		if (strcmp(k->name, "config") == 0)
 			continue;
 		buf_printf(out, "# %s\n", k->help);
-		dump_value(c, k, out);
+		config_dump_value(c, k, out);
 	}
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/api.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/secret.h"
 #include "core/accounts.h"
@@ -22,6 +23,7 @@
 #include "http/server.h"
 #include "server/config.h"
 #include "server/privileges.h"
+#include "server/reload.h"
 #include "server/sd_notify.h"
 #include "server/tls.h"
 #include "server/watchdog.h"
@@ -32,6 +34,8 @@
 #define HELPER_STOP_MS 12000
 
 struct process {
+	int argc;
+	char **argv;
 	struct config config;
 	char data_dir[PATH_MAX];
 	int data_dir_fd; /* holds the lock on it */
@@ -96,8 +100,12 @@ static enum rc prepare_files(struct process *p, struct err *err) {
 			p->data_dir);
 	rc = take_admin_password(p, err);
 	if (rc == RC_OK && c->tls_cert[0])
-		rc = tls_files_read(c->tls_cert, c->tls_key, &p->tls, err);
+		rc = tls_files_read(&(struct source){NULL}, c->tls_cert, c->tls_key, &p->tls, err);
 	return rc;
+}
+
+static const char *given(const char *path) {
+	return path[0] ? path : NULL;
 }
 
 static enum rc split(struct process *p, enum log_level level, struct err *err) {
@@ -117,6 +125,9 @@ static enum rc split(struct process *p, enum log_level level, struct err *err) {
 		.fio_path = c->fio,
 		.dcmi_path = c->dcmi[0] ? c->dcmi : NULL,
 		.sysfs = c->sysfs,
+		.files = {[PRIV_FILE_CONFIG] = given(c->config),
+			[PRIV_FILE_TLS_CERT] = given(c->tls_cert),
+			[PRIV_FILE_TLS_KEY] = given(c->tls_key)},
 		.max_lanes = (unsigned)c->max_lanes,
 		.command_ms = c->command_ms,
 	};
@@ -242,6 +253,7 @@ static enum rc compose(struct process *p, struct err *err) {
 		rc = core_start(p->core, err);
 	if (rc == RC_OK)
 		rc = http_server_start(p->http, err);
+	tls_files_release(&p->tls); /* the server has its own copy */
 	if (rc == RC_OK)
 		rc = make_admin(p, err);
 	return rc;
@@ -258,14 +270,23 @@ static void block_signals(sigset_t *set) {
 	signal(SIGPIPE, SIG_IGN);
 }
 
+static void read_again(struct process *p) {
+	const struct reload r = {&p->config, p->argc, p->argv, p->data_dir, p->core, p->http};
+	char state[64];
+	snprintf(state, sizeof(state), "RELOADING=1\nMONOTONIC_USEC=%lld",
+		(long long)clock_mono_ns() / 1000);
+	sd_notify_send(state);
+	reload(&r);
+	sd_notify_send("READY=1");
+}
+
 static void serve(struct process *p, const sigset_t *set) {
 	int sig;
 	printf("drivewattd ready on %s\n", http_server_url(p->http, 0));
 	fflush(stdout);
 	sd_notify_send("READY=1");
-	do
-		sig = watchdog_wait(set, http_server_url(p->http, 0));
-	while (sig == SIGHUP);
+	while ((sig = watchdog_wait(set, http_server_url(p->http, 0))) == SIGHUP)
+		read_again(p);
 	log_info("server", "stopping on signal %d", sig);
 	sd_notify_send("STOPPING=1");
 }
@@ -363,6 +384,8 @@ int main(int argc, char **argv) {
 		fputs("drivewattd: out of memory\n", stderr);
 		return 1;
 	}
+	p->argc = argc;
+	p->argv = argv;
 	p->helper_sock = p->data_dir_fd = -1;
 	log_init("drivewattd", LOG_LEVEL_INFO);
 	if (config_load(&p->config, argc, argv, &action, &err) != RC_OK) {

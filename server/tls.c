@@ -18,10 +18,9 @@
 #define PEM_MAX (256 * 1024)
 #define VALID_S (3650L * 24 * 3600)
 
-static enum rc read_pem(const char *path, char **out, struct err *err) {
-	auto_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+static enum rc read_pem(int fd, const char *path, char **out, struct err *err) {
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) != 0)
+	if (fstat(fd, &st) != 0)
 		return err_errno(err, errno, path);
 	if (!S_ISREG(st.st_mode) || st.st_size > PEM_MAX)
 		return err_set(err, RC_INVALID, "%.200s is not a PEM file", path);
@@ -36,12 +35,19 @@ static enum rc read_pem(const char *path, char **out, struct err *err) {
 	return RC_OK;
 }
 
-enum rc tls_files_read(
-	const char *cert_path, const char *key_path, struct tls_files *out, struct err *err) {
+static enum rc read_file(const struct source *from, enum priv_file file, const char *path,
+	char **out, struct err *err) {
+	auto_close int fd = -1;
+	enum rc rc = source_open(from, file, path, &fd, err);
+	return rc == RC_OK ? read_pem(fd, path, out, err) : rc;
+}
+
+enum rc tls_files_read(const struct source *from, const char *cert_path, const char *key_path,
+	struct tls_files *out, struct err *err) {
 	*out = (struct tls_files){0};
-	enum rc rc = read_pem(cert_path, &out->cert_pem, err);
+	enum rc rc = read_file(from, PRIV_FILE_TLS_CERT, cert_path, &out->cert_pem, err);
 	if (rc == RC_OK)
-		rc = read_pem(key_path, &out->key_pem, err);
+		rc = read_file(from, PRIV_FILE_TLS_KEY, key_path, &out->key_pem, err);
 	if (rc != RC_OK)
 		tls_files_release(out);
 	return rc;
@@ -119,7 +125,7 @@ enum rc tls_files_self_signed(const char *dir, struct tls_files *out, struct err
 		if (rc != RC_OK)
 			return rc;
 	}
-	return tls_files_read(cert, key, out, err);
+	return tls_files_read(&(struct source){NULL}, cert, key, out, err);
 }
 
 void tls_files_release(struct tls_files *t) {

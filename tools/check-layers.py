@@ -47,6 +47,7 @@ THIRD_PARTY = {
     "sqlite3.h": ["db/sqlite.c", "db/sqlite_private.h"],
     "curl/*": ["core/httpc.c"],
     "microhttpd.h": ["http/mhd.c"],
+    "gnutls/*": ["http/tls.c"],
     "libnvme.h": ["priv/nvme.c"],
     "jansson.h": ["api/*", "core/*"],
     "sodium.h": ["base/*"],

@@ -18,6 +18,8 @@
 	X(HTTP_REFUSED, "drivewatt_http_refused_total", "counter", \
 		"Requests refused because a queue or limit was full") \
 	X(HTTP_CONNECTIONS, "drivewatt_http_connections", "gauge", "Open connections") \
+	X(TLS_NOT_AFTER, "drivewatt_tls_certificate_not_after_seconds", "gauge", \
+		"When the served certificate ends, as epoch; 0 without one") \
 	X(HTTP_STREAMS, "drivewatt_http_streams", "gauge", "Open event streams") \
 	X(HTTP_STREAMS_DROPPED, "drivewatt_http_streams_dropped_total", "counter", \
 		"Event streams closed because the reader was too slow") \

@@ -48,6 +48,9 @@ void privc_run_forget(struct privc *p, const char *run_id);
 /* fn once. */
 enum rc must_check privc_meter(struct privc *p, enum priv_meter meter,
 	void (*fn)(void *arg, const struct priv_meter_reply *r), void *arg, struct err *err);
+/* Opens a file of the configuration again with the helper's rights; *fd is the caller's. Waits for
+ * the answer: not in a callback. */
+enum rc must_check privc_open(struct privc *p, enum priv_file file, int *fd, struct err *err);
 /* Ends a fio of an earlier life. Waits for the answer: at start-up only, not in a callback. */
 enum rc must_check privc_reap(
 	struct privc *p, int64_t pid, uint64_t start_ticks, bool *was_alive, struct err *err);

@@ -21,7 +21,8 @@ struct http_server;
 struct http_config {
 	const char *listen[HTTP_MAX_LISTENERS]; /* "127.0.0.1:8484", "[::1]:0" */
 	unsigned listen_count;
-	const char *tls_cert_pem, *tls_key_pem; /* contents, NULL: plain */
+	const char *tls_cert_pem,
+		*tls_key_pem;       /* contents, read by http_server_start; NULL: plain */
 	const char *tls_priorities; /* of GnuTLS; NULL: TLS 1.2 and 1.3 with forward secrecy */
 	bool allow_plaintext_beyond_loopback;
 	/* In brackets what the configuration's keys give when they are not set. */
@@ -59,6 +60,10 @@ enum rc must_check http_server_add_tree(
 	struct http_server *s, const struct http_tree *tree, struct err *err);
 /* Opens the listeners. RC_FORBIDDEN: plain HTTP beyond loopback. */
 enum rc must_check http_server_start(struct http_server *s, struct err *err);
+/* New connections are shown this certificate, those that stand keep theirs. RC_INVALID: it cannot
+ * be used, and the old one stays; RC_CONFLICT: started without one. Any thread. */
+enum rc must_check http_server_certify(
+	struct http_server *s, const char *cert_pem, const char *key_pem, struct err *err);
 /* "http://127.0.0.1:8484" of the n-th listener with its real port; NULL past the end. */
 const char *http_server_url(struct http_server *s, unsigned n);
 /* From the end of http_server_start to the begin of http_server_stop. */

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/log.h"
+#include "priv/protocol.h"
 
 #define PRIV_MAX_TARGETS 64
 
@@ -25,6 +26,7 @@ struct priv_config {
 	const char *dcmi_path;      /* ipmitool or ipmi-dcmi, absolute; NULL: not to be asked */
 	const char *sysfs;          /* where /sys is, absolute */
 	unsigned max_lanes;         /* threads at once, one a busy controller: 1 … (256) */
+	const char *files[PRIV_FILE_COUNT_]; /* absolute; NULL none */
 	int64_t command_ms; /* a lane's deadline, over 0 (4000); the command itself goes on */
 };
 

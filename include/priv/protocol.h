@@ -29,6 +29,7 @@ enum priv_type {
 	PRIV_RUN_FORGET,    /* removes the run's directory; no answer */
 	PRIV_REAP,          /* ends a fio of an earlier life → PRIV_REAPED */
 	PRIV_METER,         /* what this machine measures of itself → PRIV_METER_REPLY */
+	PRIV_OPEN,          /* a file of the configuration, once more → PRIV_OPENED */
 	/* answers; seq as in the request */
 	PRIV_FOUND = 64,
 	PRIV_ENUMERATED,
@@ -37,6 +38,7 @@ enum priv_type {
 	PRIV_RUN_EXITED,
 	PRIV_REAPED,
 	PRIV_METER_REPLY,
+	PRIV_OPENED, /* carries one descriptor: the file, read-only */
 };
 
 struct priv_header {
@@ -207,6 +209,18 @@ struct priv_meter_reply {
 		struct priv_parts parts;
 		struct priv_machine machine;
 	} u;
+};
+
+/* The paths are those that the helper was started with. */
+enum priv_file { PRIV_FILE_CONFIG, PRIV_FILE_TLS_CERT, PRIV_FILE_TLS_KEY, PRIV_FILE_COUNT_ };
+
+struct priv_open {
+	uint32_t file; /* enum priv_file */
+};
+
+struct priv_opened {
+	int32_t rc;
+	char msg[256];
 };
 
 /* Files in a run's directory (PRIV_RUN_STARTED's descriptor). */

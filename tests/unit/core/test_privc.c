@@ -292,6 +292,35 @@ static void reaping_waits_for_the_answer(void **state) {
 	pthread_join(t, NULL);
 }
 
+static void *play_opener(void *arg) {
+	struct fixture *f = arg;
+	const struct priv_opened good = {.rc = RC_OK};
+	const struct priv_opened bad = {.rc = RC_FORBIDDEN, .msg = "no"};
+	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	answer(f, PRIV_OPENED, receive(f, PRIV_OPEN), &good, fd);
+	close(fd);
+	answer(f, PRIV_OPENED, receive(f, PRIV_OPEN), &bad, -1);
+	receive(f, PRIV_OPEN);
+	close(f->helper);
+	f->helper = -1;
+	return NULL;
+}
+
+static void opening_waits_for_the_file(void **state) {
+	struct fixture *f = *state;
+	pthread_t t;
+	struct err err;
+	int fd = -1;
+	assert_int_equal(thread_start(&t, "helper", play_opener, f, &err), RC_OK);
+	assert_int_equal(privc_open(f->privc, PRIV_FILE_TLS_KEY, &fd, &err), RC_OK);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(privc_open(f->privc, PRIV_FILE_TLS_KEY, &fd, &err), RC_FORBIDDEN);
+	assert_string_equal(err.msg, "no");
+	assert_int_equal(privc_open(f->privc, PRIV_FILE_TLS_KEY, &fd, &err), RC_UNAVAILABLE);
+	pthread_join(t, NULL);
+}
+
 static void *swallow(void *arg) {
 	const struct fixture *f = arg;
 	char byte[PRIV_MESSAGE_MAX];
@@ -329,6 +358,7 @@ int main(void) {
 		TEST(ending_it_oneself_is_no_loss),
 		TEST(nonsense_is_a_broken_helper),
 		TEST(reaping_waits_for_the_answer),
+		TEST(opening_waits_for_the_file),
 		TEST(pending_requests_are_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

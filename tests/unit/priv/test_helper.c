@@ -77,6 +77,7 @@ static int open_helper(void **state) {
 		.target_count = 1,
 		.fio_path = FIO,
 		.sysfs = tree.sys,
+		.files = {[PRIV_FILE_TLS_CERT] = file_target, [PRIV_FILE_TLS_KEY] = tree.top},
 		.max_lanes = 8,
 		.command_ms = 10000,
 	};
@@ -481,6 +482,31 @@ static void a_broken_peer_ends_it(void **state) {
 	sock = -1;
 }
 
+static enum rc open_file(enum priv_file file, int *fd) {
+	const struct priv_open body = {.file = file};
+
+	send_request(PRIV_OPEN, 60, &body);
+	return (enum rc)((const struct priv_opened *)expect(PRIV_OPENED, 60, fd))->rc;
+}
+
+static void opens_what_the_configuration_names_and_nothing_else(void **state) {
+	struct stat st;
+	int fd;
+
+	(void)state;
+	assert_int_equal(open_file(PRIV_FILE_TLS_CERT, &fd), RC_OK);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, FILE_BYTES);
+	assert_int_equal(fcntl(fd, F_GETFL) & O_ACCMODE, O_RDONLY);
+	close(fd);
+	assert_int_equal(open_file(PRIV_FILE_TLS_KEY, &fd), RC_INVALID); /* a directory */
+	assert_int_equal(fd, -1);
+	assert_int_equal(open_file(PRIV_FILE_CONFIG, &fd), RC_NOT_FOUND);
+	assert_int_equal(fd, -1);
+	assert_int_equal(unlink(file_target), 0);
+	assert_int_equal(open_file(PRIV_FILE_TLS_CERT, &fd), RC_NOT_FOUND);
+}
+
 static void answers_are_no_requests(void **state) {
 	struct priv_reaped reaped = {0};
 	int status;
@@ -556,6 +582,7 @@ int main(void) {
 		WITH_HELPER(signals_to_the_group_do_not_end_it),
 		WITH_HELPER(a_broken_peer_ends_it),
 		WITH_HELPER(answers_are_no_requests),
+		WITH_HELPER(opens_what_the_configuration_names_and_nothing_else),
 		WITH_HELPER(reaps_a_leftover_fio_and_nothing_else),
 	};
 
