@@ -77,7 +77,7 @@ static bool scan_with_unit(const char *s, const struct unit *units, size_t n, in
 static bool scan_duration(const char *s, int64_t *out) {
 	static const struct unit units[] = {
 		{"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", MS_PER_DAY}};
-	return scan_with_unit(s, units, array_len(units), out) && *out > 0;
+	return scan_with_unit(s, units, array_len(units), out);
 }
 
 enum rc parse_duration_ms(const char *s, int64_t *out, const char *field, struct err *err) {

@@ -13,7 +13,7 @@ enum rc must_check parse_i64(
 	const char *s, int64_t min, int64_t max, int64_t *out, const char *field, struct err *err);
 /* true/false, yes/no, on/off, 1/0. */
 enum rc must_check parse_bool(const char *s, bool *out, const char *field, struct err *err);
-/* "10s", "5m", "24h", "7d", "250ms" → milliseconds, > 0. */
+/* "10s", "5m", "24h", "7d", "250ms", "0s" → milliseconds. */
 enum rc must_check parse_duration_ms(
 	const char *s, int64_t *out, const char *field, struct err *err);
 /* RFC 3339 with Z or an offset, or "-24h" before now_ms, or "now" → epoch milliseconds. */

@@ -42,7 +42,7 @@ static void try_time(const char *s, int64_t now_ms) {
 static void try_units(const char *s) {
 	int64_t v = 0;
 	if (parse_duration_ms(s, &v, "f", NULL) == RC_OK)
-		must(v > 0);
+		must(v >= 0);
 	if (parse_bytes(s, 512, INT64_C(1) << 40, &v, "f", NULL) == RC_OK)
 		must(v >= 512 && v <= INT64_C(1) << 40);
 }

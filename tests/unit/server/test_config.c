@@ -147,6 +147,7 @@ static const struct {
 	{{.env_name = "DRIVEWATT_TARGET", .env_value = ""}, "target", ""},
 	/* Times. */
 	{{.words = {"--settle=0"}}, "settle", "0"},
+	{{.words = {"--settle=0s"}}, "settle", "0"},
 	{{.words = {"--settle=1m"}}, "settle", "60000ms"},
 	{{.words = {"--rescan=24h"}}, "rescan", "86400000ms"},
 };
@@ -195,6 +196,7 @@ static const struct {
 	{{.words = {"--settle=5"}}, "settle", "duration"},
 	{{.words = {"--settle=25h"}}, "settle", "between 0ms and 86400000ms"},
 	{{.words = {"--meter=0"}}, "meter", "between 100ms"},
+	{{.words = {"--meter=0s"}}, "meter", "between 100ms"},
 	{{.words = {"--drive-timeout=99ms"}}, "drive-timeout", "between 100ms"},
 	{{.words = {"--log-level=loud"}}, "log-level", "error, warning, info or debug"},
 	{{.words = {"--tls-cert=c"}}, "tls-key", "belong together"},
