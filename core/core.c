@@ -299,6 +299,8 @@ static enum rc add_source(struct core *core, struct err *err) {
 		source = drive_local_source(core->privc);
 	else
 		return RC_OK;
+	if (core->privc)
+		drive_local_watch(core->privc, core->drives);
 	return drives_add_source(core->drives, &source, err);
 }
 

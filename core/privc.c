@@ -14,7 +14,7 @@
 #define KILLED 137 /* exit code of a fio whose helper is gone: 128 + SIGKILL */
 
 /*
- * lock guards the table, count, last_seq and lost; it is a leaf and never held while a callback
+ * lock guards the table, count, last_seq, lost and who listens to hints; it is a leaf and never held while a callback
  * runs or the socket is used. A pending request belongs to the table while it is in it, to the
  * thread that took it out afterwards.
  */
@@ -57,6 +57,8 @@ struct privc {
 	pthread_mutex_t lock;
 	bool lost;
 	bool closing;
+	void (*on_hint)(void *arg, const struct priv_hint *hint); /* NULL: nobody listens */
+	void *hint_arg;
 	uint64_t last_seq;
 	unsigned count;
 	struct pending *buckets[BUCKETS];
@@ -172,6 +174,15 @@ static const struct answer answers[] = {
 	[PRIV_OPENED] = {PRIV_OPEN, true, on_opened},
 };
 
+static void tell_hint(struct privc *p, const struct priv_hint *hint) {
+	pthread_mutex_lock(&p->lock);
+	void (*const fn)(void *arg, const struct priv_hint *hint) = p->on_hint;
+	void *arg = p->hint_arg;
+	pthread_mutex_unlock(&p->lock);
+	if (fn)
+		fn(arg, hint);
+}
+
 /* An answer that nobody waits for is dropped: its request failed on our side. */
 static void dispatch(struct privc *p, const struct priv_header *h, const void *body, int fd) {
 	const struct answer *a = h->type < array_len(answers) ? &answers[h->type] : NULL;
@@ -181,6 +192,8 @@ static void dispatch(struct privc *p, const struct priv_header *h, const void *b
 	const bool fits = q && a && a->handle && a->request == q->type;
 	if (fd >= 0 && !(fits && a->takes_fd))
 		close(fd);
+	if (h->type == PRIV_HINT)
+		tell_hint(p, body);
 	const bool more = fits ? a->handle(q, body, fd) : q != NULL;
 	if (!more) {
 		free(q);
@@ -311,6 +324,14 @@ void privc_free(struct privc *p) {
 	close(p->sock);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
+}
+
+void privc_watch(
+	struct privc *p, void (*fn)(void *arg, const struct priv_hint *hint), void *arg) {
+	pthread_mutex_lock(&p->lock);
+	p->on_hint = fn;
+	p->hint_arg = arg;
+	pthread_mutex_unlock(&p->lock);
 }
 
 /* --- requests --- */

@@ -13,6 +13,7 @@
 #include "priv/dcmi.h"
 #include "priv/files.h"
 #include "priv/helper.h"
+#include "priv/hotplug.h"
 #include "priv/lanes.h"
 #include "priv/parts.h"
 #include "priv/privileges.h"
@@ -29,6 +30,7 @@ struct helper {
 	struct drives drives;
 	struct lanes *lanes;
 	struct runs *runs;
+	struct hotplug hotplug;
 };
 
 static void answer_fd(int sock, enum priv_type type, uint64_t seq, const void *body, int fd) {
@@ -430,19 +432,35 @@ static int sooner(int64_t a, int64_t b) {
 	return ms < 0 ? -1 : ms > INT32_MAX ? INT32_MAX : (int)ms;
 }
 
+static void tell_hint(void *arg, const struct priv_hint *hint) {
+	const struct helper *h = arg;
+
+	answer(h->sock, PRIV_HINT, 0, hint);
+}
+
+/* Milliseconds until something is to be done without being asked; -1 never. */
+static int tick(struct helper *h) {
+	int64_t next = sooner(runs_tick(h->runs), lanes_tick(h->lanes));
+
+	return sooner(next, hotplug_tick(&h->hotplug, clock_mono_ms(), tell_hint, h));
+}
+
 /* Until the peer is gone (RC_UNAVAILABLE) or broken. */
 static enum rc serve(struct helper *h, void *buffer, struct err *err) {
-	struct pollfd fds[1 + RUNS_POLL_MAX];
+	struct pollfd fds[2 + RUNS_POLL_MAX];
 	enum rc rc = RC_OK;
 
 	while (rc == RC_OK) {
-		int64_t next_run = runs_tick(h->runs), next_lane = lanes_tick(h->lanes);
+		int wait_ms = tick(h);
 		unsigned n;
 
 		fds[0] = (struct pollfd){.fd = h->sock, .events = POLLIN};
-		n = 1 + runs_poll(h->runs, fds + 1);
-		if (poll(fds, n, sooner(next_run, next_lane)) < 0 && errno != EINTR)
+		fds[1] = (struct pollfd){.fd = h->hotplug.fd, .events = POLLIN};
+		n = 2 + runs_poll(h->runs, fds + 2);
+		if (poll(fds, n, wait_ms) < 0 && errno != EINTR)
 			return err_errno(err, errno, "poll");
+		if (fds[1].revents)
+			hotplug_read(&h->hotplug);
 		if (fds[0].revents)
 			rc = handle_message(h, buffer, err);
 	}
@@ -466,6 +484,8 @@ static enum rc helper_init(
 	if (!h->lanes)
 		return err->rc;
 	h->runs = runs_new(&h->drives, h->lanes, sock, err);
+	if (h->runs && !config->no_devices)
+		hotplug_init(&h->hotplug, &h->root);
 	return h->runs ? RC_OK : err->rc;
 }
 
@@ -480,7 +500,7 @@ static void ignore_signals(void) {
 
 int priv_helper_main(int sock, const struct priv_config *config) {
 	auto_free void *buffer = malloc(PRIV_MESSAGE_MAX);
-	struct helper h = {0};
+	struct helper h = {.hotplug = {.fd = -1}};
 	struct err err = {0};
 	enum rc rc;
 
@@ -498,5 +518,6 @@ int priv_helper_main(int sock, const struct priv_config *config) {
 	if (lanes_free(h.lanes, LANES_WAIT_MS))
 		openers_free(h.drives.openers);
 	runs_free(h.runs, FIO_WAIT_MS);
+	hotplug_release(&h.hotplug);
 	return rc == RC_UNAVAILABLE ? 0 : 1;
 }

@@ -27,6 +27,7 @@ union any_body {
 	struct priv_reaped reaped;
 	struct priv_meter_ask meter_ask;
 	struct priv_meter_reply meter_reply;
+	struct priv_hint hint;
 };
 
 _Static_assert(sizeof(struct priv_header) % 8 == 0, "a body is aligned behind its header");
@@ -304,6 +305,14 @@ static enum rc check_opened(const void *body, struct err *err) {
 	return is_rc(o->rc) && IS_TEXT(o->msg) ? RC_OK : bad(err, "rc or msg");
 }
 
+static enum rc check_hint(const void *body, struct err *err) {
+	const struct priv_hint *h = body;
+
+	if (!IS_TEXT(h->name) || (h->name[0] && !is_kernel_name(h->name)))
+		return bad(err, "name");
+	return h->reset <= 1 && h->lost <= 1 ? RC_OK : bad(err, "reset or lost");
+}
+
 static const struct body_rule {
 	bool known;
 	size_t size;
@@ -325,6 +334,7 @@ static const struct body_rule {
 	[PRIV_METER] = {true, sizeof(struct priv_meter_ask), check_meter_ask},
 	[PRIV_METER_REPLY] = {true, sizeof(struct priv_meter_reply), check_meter_reply},
 	[PRIV_OPENED] = {true, sizeof(struct priv_opened), check_opened},
+	[PRIV_HINT] = {true, sizeof(struct priv_hint), check_hint},
 };
 
 static const struct body_rule *rule_of(uint32_t type) {

@@ -141,8 +141,17 @@ static void name_of_head(char out[SYSFS_NAME_SIZE], const char *entry) {
 
 /* --- controllers ----------------------------------------------------------------------------- */
 
-static bool is_subsystem_name(const char *name) {
+bool sysfs_is_subsystem_name(const char *name) {
 	return name_fits(name, "nvme-subsys#");
+}
+
+size_t sysfs_subsystem_controllers(const struct sysfs_root *root, const char *subsystem,
+	char (*names)[SYSFS_NAME_SIZE], size_t max) {
+	char dir[SYSFS_PATH_SIZE];
+	bool cut;
+
+	path_format(dir, "%s/class/nvme-subsystem/%s", root->sys, subsystem);
+	return sysfs_list(dir, sysfs_is_controller_name, names, max, &cut);
 }
 
 /* How many controllers the subsystem has that holds an entry named after this one. */
@@ -156,14 +165,13 @@ static uint16_t subsystem_controllers(const struct sysfs_root *root, const char 
 	if (!subsystems)
 		return 1;
 	path_format(dir, "%s/class/nvme-subsystem", root->sys);
-	count = sysfs_list(dir, is_subsystem_name, subsystems, SYSFS_MAX_CONTROLLERS, &cut);
+	count = sysfs_list(dir, sysfs_is_subsystem_name, subsystems, SYSFS_MAX_CONTROLLERS, &cut);
 	for (size_t i = 0; i < count; i++) {
 		path_format(path, "%s/%s/%s", dir, subsystems[i], controller);
 		if (access(path, F_OK) != 0)
 			continue;
-		path_format(path, "%s/%s", dir, subsystems[i]);
-		return (uint16_t)sysfs_list(
-			path, sysfs_is_controller_name, members, ENTRIES_MAX, &cut);
+		return (uint16_t)sysfs_subsystem_controllers(
+			root, subsystems[i], members, ENTRIES_MAX);
 	}
 	return 1;
 }

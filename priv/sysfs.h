@@ -42,6 +42,10 @@ size_t sysfs_list(const char *dir, bool (*accept)(const char *name), char (*name
 	size_t max, bool *cut);
 
 bool sysfs_is_controller_name(const char *name);
+bool sysfs_is_subsystem_name(const char *name); /* "nvme-subsys3" */
+/* The controllers that a subsystem shows; at most max. */
+size_t sysfs_subsystem_controllers(const struct sysfs_root *root, const char *subsystem,
+	char (*names)[SYSFS_NAME_SIZE], size_t max);
 /* The controllers but discovery ones, with their physical slots. *out is the caller's to free. */
 enum rc must_check sysfs_controllers(const struct sysfs_root *root, struct priv_found **out,
 	size_t *count, bool *cut, struct err *err);

@@ -37,7 +37,7 @@ const struct config_key config_keys[] = {
 	{"max-runs", KEY_INT, AT(max_runs), 1, 16, "2", "N", "benchmarks at once"},
 	{"max-queued-runs", KEY_INT, AT(max_queued_runs), 1, 10000, "256", "N", "benchmarks waiting"},
 	{"settle", KEY_MS, AT(settle_ms), 0, DAY_MS, "2s", "TIME", "wait between a power state change and the load"},
-	{"rescan", KEY_MS, AT(rescan_ms), 0, DAY_MS, "30s", "TIME", "period of looking for drives; 0: only at the start"},
+	{"rescan", KEY_MS, AT(rescan_ms), 0, DAY_MS, "30s", "TIME", "period of looking for drives, besides when the kernel tells of them; 0: only then and at the start"},
 	{"reconcile", KEY_MS, AT(reconcile_ms), 0, DAY_MS, "10s", "TIME", "period of reading power states back"},
 	{"health", KEY_MS, AT(health_ms), 0, DAY_MS, "60s", "TIME", "period of reading SMART data and of looking at uses again; 0: never"},
 	{"meter", KEY_MS, AT(meter_ms), 100, DAY_MS, "10s", "TIME", "period of reading BMCs"},

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/metrics.h"
 #include "base/parse.h"
 #include "core/drive.h"
 #include "core/privc.h"
@@ -117,4 +118,16 @@ static enum rc submit(void *self, const struct drive *d, enum drive_verb verb, i
 struct drive_source drive_local_source(struct privc *p) {
 	static const struct drive_target_ops ops = {submit};
 	return (struct drive_source){&ops, p, scan};
+}
+
+/* --- what the kernel tells --- */
+
+static void on_hint(void *arg, const struct priv_hint *hint) {
+	metric_add(METRIC_DRIVE_HINTS, 1);
+	metric_add(METRIC_DRIVE_HINTS_LOST, hint->lost);
+	drives_hint(arg, hint->name, hint->reset);
+}
+
+void drive_local_watch(struct privc *p, struct drives *ds) {
+	privc_watch(p, on_hint, ds);
 }

@@ -99,8 +99,10 @@ static void refresh(struct entry *e, const struct drive_found *f) {
 	const struct drive before = e->d;
 	const bool live = f->drive.state == DRIVE_LIVE;
 	const bool anew = must_identify(e, f);
+	/* One that could not be asked then is asked again. */
+	const bool owes = e->anew && !e->identifying && e->commands == 0;
 	e->anew = e->anew || anew;
-	e->want_identify = live && (e->want_identify || anew);
+	e->want_identify = live && (e->want_identify || anew || owes);
 	if (!live || e->d.state == DRIVE_GONE)
 		e->settled = !live;
 	copy_identity(&e->d, &f->drive);
@@ -245,6 +247,25 @@ static void scan(struct source *s) {
 void scan_all(struct drives *ds) {
 	for (size_t i = 0; i < ds->source_count; i++)
 		scan(&ds->sources[i]);
+}
+
+static bool is_meant(const struct entry *e, const char *name, bool reset) {
+	return e->d.state != DRIVE_GONE &&
+		(name[0] ? strcmp(e->d.name, name) == 0 : reset);
+}
+
+void drives_hint(struct drives *ds, const char *name, bool reset) {
+	pthread_rwlock_wrlock(&ds->lock);
+	for (size_t i = 0; i < ds->count; i++) {
+		struct entry *e = ds->entries[i];
+		if (!is_meant(e, name, reset))
+			continue;
+		e->want_identify = true;
+		e->anew = e->anew || reset;
+	}
+	pthread_rwlock_unlock(&ds->lock);
+	drives_rescan(ds);
+	work_kick(ds);
 }
 
 bool scan_is_idle(const struct drives *ds) {

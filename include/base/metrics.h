@@ -40,6 +40,10 @@
 		"Drive commands without an answer in time") \
 	X(DRIVE_DRIFT, "drivewatt_drive_drift_total", "counter", \
 		"Times a drive was found out of its effective power state") \
+	X(DRIVE_HINTS, "drivewatt_drive_hints_total", "counter", \
+		"Times the kernel told of drives that had come, gone or changed") \
+	X(DRIVE_HINTS_LOST, "drivewatt_drive_hints_lost_total", "counter", \
+		"Times it told more than could be read: all drives were looked at") \
 	X(TASKS_OPEN, "drivewatt_tasks_open", "gauge", "Tasks that are not over, of at most 64") \
 	X(POLICIES, "drivewatt_policies", "gauge", "Policies, of at most 256") \
 	X(PRIV_RESTARTS, "drivewatt_helper_lost_total", "counter", \

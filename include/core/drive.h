@@ -92,6 +92,10 @@ enum rc must_check drives_add_source(
 enum rc must_check drives_start(struct drives *ds, struct err *err);
 /* Soon, in a job; left out when the jobs' queue is full. */
 void drives_rescan(struct drives *ds);
+/* Somebody has heard that drives have changed: they are looked for again, and the one that the
+ * kernel calls name is identified; with reset its power state is read again as well. "": none in
+ * particular, with reset all. Never blocks. */
+void drives_hint(struct drives *ds, const char *name, bool reset);
 /* Waits until every drive found so far has been identified or has failed, at most timeout_ms. */
 bool drives_settled(struct drives *ds, int64_t timeout_ms);
 
@@ -168,5 +172,7 @@ enum rc must_check drives_set_labels(struct drives *ds, const struct actor *who,
 /* The local drives, through the helper, which is borrowed. */
 struct privc;
 struct drive_source drive_local_source(struct privc *p);
+/* Has ds hear what the kernel tells of them, until p is freed. */
+void drive_local_watch(struct privc *p, struct drives *ds);
 
 #endif

@@ -39,6 +39,7 @@ enum priv_type {
 	PRIV_REAPED,
 	PRIV_METER_REPLY,
 	PRIV_OPENED, /* carries one descriptor: the file, read-only */
+	PRIV_HINT, /* unasked, with seq 0: the kernel has told something of the drives */
 };
 
 struct priv_header {
@@ -82,6 +83,13 @@ struct priv_found {
 	uint16_t cntlid;
 	uint16_t subsystem_controllers; /* how many controllers the subsystem shows */
 	uint64_t capacity_bytes;
+};
+
+/* Something has changed: drives are to be looked for again, and this one to be identified. */
+struct priv_hint {
+	char name[PRIV_NAME_SIZE]; /* a controller; "": none in particular, with reset all */
+	uint8_t reset;             /* it may have forgotten what was set */
+	uint8_t lost;              /* the kernel told more than could be read */
 };
 
 struct priv_enumerated {

@@ -16,7 +16,8 @@ CONSOLE = os.path.join(DIRECTORY, "console.log")
 LOG = os.path.join(DIRECTORY, "drivewattd.log")
 FLAGS = (
     *("--allow-destructive", "--allow-in-use", "--settle", "0"),
-    *("--rescan", "500ms", "--reconcile", "500ms", "--health", "500ms"),
+    # What comes and goes is known from the kernel.
+    *("--rescan", "24h", "--reconcile", "500ms", "--health", "500ms"),
 )
 
 

@@ -334,6 +334,54 @@ static void a_reset_has_the_drive_identified_again(void **state) {
 	assert_int_equal(get(f, id).power_state, -1);
 }
 
+static void a_hint_of_a_reset_loses_what_was_read(void **state) {
+	struct fixture *f = *state;
+	char id[DRIVE_ID_SIZE], other[DRIVE_ID_SIZE];
+	fake_drive_add(f->fake, "S1");
+	const int n = fake_drive_add(f->fake, "S2");
+	start(f, LONG_MS);
+	fake_drive_id(f->drives, "S1", other);
+	fake_drive_id(f->drives, "S2", id);
+	answer_of(ask(f, id, DRIVE_POWER_SET, 2));
+	answer_of(ask(f, other, DRIVE_POWER_SET, 2));
+	/* So short that no scan has seen it. */
+	drives_hint(f->drives, get(f, id).name, true);
+	wait_for_news(f, DRIVE_NEWS_IDENTIFIED, 3);
+	assert_int_equal(get(f, id).power_state, -1);
+	assert_int_equal(get(f, other).power_state, 2);
+	/* Of some that were lost nobody knows whose they were. */
+	drives_hint(f->drives, "", true);
+	wait_for_news(f, DRIVE_NEWS_IDENTIFIED, 5);
+	assert_int_equal(get(f, other).power_state, -1);
+	assert_int_equal(fake_drive_asked(f->fake, n, DRIVE_IDENTIFY), 3);
+}
+
+static bool has_two_namespaces(void *arg) {
+	const struct state_wish *w = arg;
+	auto_free struct drive_detail *detail = malloc(sizeof(*detail));
+	struct drive d;
+	return !drives_get(w->f->drives, w->id, &d, NULL, detail, NULL) &&
+		detail->namespace_count == 2;
+}
+
+static void a_hint_brings_drives_and_namespaces(void **state) {
+	struct fixture *f = *state;
+	char id[DRIVE_ID_SIZE];
+	const int n = fake_drive_add(f->fake, "S1");
+	start(f, LONG_MS);
+	fake_drive_id(f->drives, "S1", id);
+	answer_of(ask(f, id, DRIVE_POWER_SET, 2));
+	struct state_wish w = {.f = f, .id = id};
+	fake_drive_set_namespaces(f->fake, n, 2, false);
+	drives_hint(f->drives, get(f, id).name, false);
+	assert_true(eventually(has_two_namespaces, &w));
+	assert_int_equal(get(f, id).power_state, 2);
+	fake_drive_add(f->fake, "S2");
+	drives_hint(f->drives, "", false);
+	fake_drive_id(f->drives, "S2", id);
+	wait_for_state(f, id, DRIVE_LIVE);
+}
+
 static void scans_that_fail_say_why_and_forget_nobody(void **state) {
 	struct fixture *f = *state;
 	char id[DRIVE_ID_SIZE], reason[128];
@@ -803,6 +851,8 @@ int main(void) {
 		TEST(a_drive_that_goes_is_gone_and_comes_back_as_itself),
 		TEST(an_answer_that_says_gone_brings_a_scan),
 		TEST(a_reset_has_the_drive_identified_again),
+		TEST(a_hint_of_a_reset_loses_what_was_read),
+		TEST(a_hint_brings_drives_and_namespaces),
 		TEST(scans_that_fail_say_why_and_forget_nobody),
 		TEST(without_a_source_the_reason_is_told),
 		TEST(a_set_is_read_back_and_shown),

@@ -456,6 +456,17 @@ static void a_reset_is_followed_by_the_wish(void **state) {
 	pf_wait_for_events(f, EVENT_POWER_APPLIED, 2);
 }
 
+static void a_hint_of_a_reset_is_followed_at_once(void **state) {
+	struct power_fixture *f = *state;
+	struct drive d;
+	pf_start(f, &(struct power_options){0});
+	pf_set(f, 2);
+	assert_int_equal(drives_get(f->drives, f->id, &d, NULL, NULL, NULL), RC_OK);
+	fake_drive_set_power(f->fake, f->n, 0);
+	drives_hint(f->drives, d.name, true);
+	pf_wait_for_power(f, 2);
+}
+
 static void drift_is_told_and_mended(void **state) {
 	struct power_fixture *f = *state;
 	pf_start(f, &(struct power_options){.reconcile_ms = 50, .backoff_ms = 20});
@@ -559,6 +570,7 @@ int main(void) {
 		TEST(a_refused_lease_is_withdrawn),
 		TEST(a_cap_bounds_desired_and_lease),
 		TEST(a_reset_is_followed_by_the_wish),
+		TEST(a_hint_of_a_reset_is_followed_at_once),
 		TEST(drift_is_told_and_mended),
 		TEST(a_drive_that_cannot_is_told_of_once),
 		TEST(sleep_by_apst_is_no_drift),

@@ -18,7 +18,7 @@ struct fixture {
 	int helper; /* our end: the helper's */
 	struct privc *privc;
 	pthread_mutex_t lock;
-	int found, done, replies, late, started, exited, lost;
+	int found, done, replies, late, started, exited, lost, hints;
 	enum rc rc;
 	int power_state, exit_code, dir_fd;
 	_Alignas(uint64_t) unsigned char buffer[PRIV_MESSAGE_MAX];
@@ -321,6 +321,24 @@ static void opening_waits_for_the_file(void **state) {
 	pthread_join(t, NULL);
 }
 
+static void on_hint(void *arg, const struct priv_hint *hint) {
+	struct fixture *f = arg;
+	assert_string_equal(hint->name, "nvme3");
+	COUNT(f, f->hints += 1 + hint->reset);
+}
+
+static void hints_come_unasked(void **state) {
+	struct fixture *f = *state;
+	struct priv_hint hint = {.name = "nvme3"};
+	privc_watch(f->privc, on_hint, f);
+	answer(f, PRIV_HINT, 0, &hint, -1);
+	wait_for(f, &f->hints, 1);
+	hint.reset = 1;
+	answer(f, PRIV_HINT, 0, &hint, -1);
+	wait_for(f, &f->hints, 3);
+	assert_false(privc_lost(f->privc));
+}
+
 static void *swallow(void *arg) {
 	const struct fixture *f = arg;
 	char byte[PRIV_MESSAGE_MAX];
@@ -359,6 +377,7 @@ int main(void) {
 		TEST(nonsense_is_a_broken_helper),
 		TEST(reaping_waits_for_the_answer),
 		TEST(opening_waits_for_the_file),
+		TEST(hints_come_unasked),
 		TEST(pending_requests_are_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -92,7 +92,7 @@ static void sizes_are_known_for_known_types(void **state) {
 	assert_int_equal(priv_body_size(PRIV_DRIVE_REPLY), sizeof(struct priv_drive_reply));
 	assert_true(priv_body_size(0) == SIZE_MAX);
 	assert_true(priv_body_size(PRIV_OPEN + 1) == SIZE_MAX);
-	assert_true(priv_body_size(PRIV_OPENED + 1) == SIZE_MAX);
+	assert_true(priv_body_size(PRIV_HINT + 1) == SIZE_MAX);
 	assert_true(priv_body_size(UINT32_MAX) == SIZE_MAX);
 }
 
