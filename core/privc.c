@@ -14,9 +14,9 @@
 #define KILLED 137 /* exit code of a fio whose helper is gone: 128 + SIGKILL */
 
 /*
- * lock guards the table, count, last_seq, lost and who listens to hints; it is a leaf and never held while a callback
- * runs or the socket is used. A pending request belongs to the table while it is in it, to the
- * thread that took it out afterwards.
+ * lock guards the table, count, last_seq, lost and who listens to hints; it is a leaf and never
+ * held while a callback runs or the socket is used. A pending request belongs to the table while it
+ * is in it, to the thread that took it out afterwards.
  */
 struct pending {
 	struct pending *next;
@@ -326,8 +326,7 @@ void privc_free(struct privc *p) {
 	free(p);
 }
 
-void privc_watch(
-	struct privc *p, void (*fn)(void *arg, const struct priv_hint *hint), void *arg) {
+void privc_watch(struct privc *p, void (*fn)(void *arg, const struct priv_hint *hint), void *arg) {
 	pthread_mutex_lock(&p->lock);
 	p->on_hint = fn;
 	p->hint_arg = arg;

@@ -80,36 +80,25 @@ static int64_t find_cap(
 	return cap;
 }
 
-/* The operational state with the lowest known power; where none is known, the last one. */
-static int lowest_state(const struct power_table *t) {
-	const struct power_state *best = NULL;
-	for (int i = 0; i < t->count; i++) {
-		const struct power_state *s = &t->states[i];
-		if (!s->operational)
-			continue;
-		if (!best || best->max_uw == NONE ||
-			(s->max_uw != NONE && s->max_uw < best->max_uw))
-			best = s;
-	}
-	return best ? best->state : -1;
+static struct power_setting set_state(int state) {
+	return (struct power_setting){
+		.state = (int8_t)state, .fallback_state = -1, .limit_mw = NONE};
 }
 
-/* The state of a wish under a cap. *missed: nothing fits, the nearest was taken. */
-static int choose(
+/* What a wish under a cap sets. *missed: nothing fits, the nearest was taken. */
+static struct power_setting choose(
 	const struct power_table *t, const struct power_wish *w, int64_t cap_mw, bool *missed) {
 	if (w && w->state >= 0) {
 		const struct power_state *s = power_table_find(t, w->state);
 		if (s && (cap_mw == NONE || power_state_fits(s, cap_mw)))
-			return s->state;
+			return set_state(s->state);
 	}
 	const int64_t limit_mw = tighter(w ? w->limit_mw : NONE, cap_mw);
 	if (limit_mw == NONE) {
 		*missed = w != NULL;
-		return -1;
+		return set_state(-1);
 	}
-	const int state = power_table_state_for_limit(t, limit_mw);
-	*missed = state < 0;
-	return state >= 0 ? state : lowest_state(t);
+	return power_limits_setting(t, limit_mw, missed);
 }
 
 struct power_effective power_effective_compute(
@@ -118,14 +107,23 @@ struct power_effective power_effective_compute(
 	const struct power_wish *wish = holder >= 0 ? &claims[holder].wish : NULL;
 	const int64_t cap_mw = find_cap(t, claims, n, now_ms);
 	bool missed = false, missed_free = false;
-	const int state = choose(t, wish, cap_mw, &missed);
+	const struct power_setting setting = choose(t, wish, cap_mw, &missed);
+	const struct power_setting uncapped = choose(t, wish, NONE, &missed_free);
 	return (struct power_effective){
-		.state = state,
+		.state = setting.state,
+		.setting = setting,
 		.limit_mw = tighter(wish ? wish->limit_mw : NONE, cap_mw),
 		.holder = (int8_t)holder,
-		.capped = state != choose(t, wish, NONE, &missed_free),
+		.capped = !power_setting_is_same(&setting, &uncapped),
 		.unsatisfiable = missed,
 	};
+}
+
+int64_t power_limit_in_force(const struct power_table *t, const struct power_effective *e) {
+	const struct power_state *s = power_table_find(t, e->state);
+	if (e->setting.limit_mw != NONE)
+		return e->setting.limit_mw;
+	return e->limit_mw != NONE && s && s->max_uw != NONE ? power_state_max_mw(s) : NONE;
 }
 
 static enum rc wish_error(
@@ -153,9 +151,11 @@ static enum rc check_state(const struct power_table *t, const struct power_wish 
 static enum rc check_limit(const struct power_table *t, const struct power_wish *w,
 	const char *base, struct err *err) {
 	char msg[96];
-	if (power_table_state_for_limit(t, w->limit_mw) >= 0)
+	bool missed;
+	power_limits_setting(t, w->limit_mw, &missed);
+	if (!missed)
 		return RC_OK;
-	const struct power_state *s = power_table_find(t, lowest_state(t));
+	const struct power_state *s = power_table_find(t, power_table_lowest(t));
 	if (!s || s->max_uw == NONE)
 		return wish_error(err, base, "/limit_w", RC_UNSUPPORTED,
 			"the drive does not say how much power its states take");

@@ -89,3 +89,26 @@ int power_table_state_for_limit(const struct power_table *t, int64_t limit_mw) {
 	}
 	return best ? best->state : -1;
 }
+
+int power_table_lowest(const struct power_table *t) {
+	const struct power_state *best = NULL;
+	for (int i = 0; i < t->count; i++) {
+		const struct power_state *s = &t->states[i];
+		if (!s->operational)
+			continue;
+		if (!best || best->max_uw == NONE ||
+			(s->max_uw != NONE && s->max_uw < best->max_uw))
+			best = s;
+	}
+	return best ? best->state : -1;
+}
+
+int power_table_fastest(const struct power_table *t) {
+	const struct power_state *best = NULL;
+	for (int i = 0; i < t->count; i++) {
+		const struct power_state *s = &t->states[i];
+		if (s->operational && (!best || s->max_uw > best->max_uw))
+			best = s;
+	}
+	return best ? best->state : -1;
+}

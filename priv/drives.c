@@ -7,6 +7,7 @@
 #include "priv/drives.h"
 #include "priv/file.h"
 #include "priv/inuse.h"
+#include "priv/limits.h"
 #include "priv/nvme.h"
 #include "priv/target.h"
 
@@ -272,7 +273,7 @@ static enum rc command(
 	case PRIV_VERB_SMART:
 		return nvme_drive_smart(fd, &reply->u.health, err);
 	case PRIV_VERB_POWER_SET:
-		rc = nvme_drive_power_set(fd, op->power_state, err);
+		rc = limits_set(fd, op, err);
 		if (rc != RC_OK)
 			return rc;
 		break;
@@ -281,6 +282,9 @@ static enum rc command(
 		break;
 	}
 	rc = nvme_drive_power_get(fd, &state, err);
+	if (rc == RC_OK)
+		rc = limits_get(
+			fd, (enum power_means)op->means, op->uuid_index, &reply->limit_mw, err);
 	if (rc == RC_OK)
 		reply->power_state = state;
 	return rc;
@@ -321,6 +325,7 @@ void drives_op(
 
 	reply->verb = op->verb;
 	reply->power_state = -1;
+	reply->limit_mw = NONE;
 	reply->rc = (int32_t)perform(d, op, reply, &err);
 	if (reply->rc == RC_OK)
 		return;

@@ -170,9 +170,18 @@ static const struct lane_op_kind drive_op_kind = {
 	.release = drive_op_release,
 };
 
+/* What may read from the media, or much, has a lane of its own: a change of power is not to wait
+ * for it. */
+static void lane_name(const struct priv_drive_op *op, char name[LANE_NAME_SIZE]) {
+	const bool slow = op->verb == PRIV_VERB_IDENTIFY || op->verb == PRIV_VERB_SMART;
+
+	snprintf(name, LANE_NAME_SIZE, "%s%s", op->drive.name, slow ? ":look" : "");
+}
+
 static enum rc submit_drive_op(
 	struct helper *h, uint64_t seq, const struct priv_drive_op *request, struct err *err) {
 	struct drive_op *o = calloc(1, sizeof(*o));
+	char lane[LANE_NAME_SIZE];
 	enum rc rc;
 
 	if (!o)
@@ -181,7 +190,8 @@ static enum rc submit_drive_op(
 	o->helper = h;
 	o->seq = seq;
 	o->request = *request;
-	rc = lanes_submit(h->lanes, request->drive.name, &o->op, err);
+	lane_name(request, lane);
+	rc = lanes_submit(h->lanes, lane, &o->op, err);
 	if (rc != RC_OK)
 		free(o);
 	return rc;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "priv/limits.h"
 #include "priv/nvme.h"
 #include "priv/sysfs.h"
 
@@ -28,6 +29,7 @@ static const struct {
 	{0x109, RC_UNSUPPORTED, "the drive does not have the log page"},
 	{0x10d, RC_REFUSED, "the drive cannot save the feature"},
 	{0x10e, RC_REFUSED, "the drive does not let the feature be changed"},
+	{0x13e, RC_REFUSED, "the limit is below what any operational power state takes"},
 	{0x370, RC_UNAVAILABLE, "the controller is resetting or reconnecting"},
 	{0x371, RC_TIMEOUT, "the kernel gave the command up"},
 };
@@ -94,8 +96,7 @@ enum rc nvme_drive_open(const char *name, int *fd, struct err *err) {
 	return RC_OK;
 }
 
-/* Whole pages, since drivers were seen to write one whatever the length said. */
-static void *page_new(void) {
+void *nvme_page_new(void) {
 	void *page = aligned_alloc(NVME_IDENTIFY_BYTES, NVME_IDENTIFY_BYTES);
 
 	if (page)
@@ -103,46 +104,98 @@ static void *page_new(void) {
 	return page;
 }
 
-enum rc nvme_drive_identify(int fd, struct drive_detail *out, struct err *err) {
-	auto_free uint8_t *page = page_new();
+enum rc nvme_identify_read(
+	int fd, uint8_t cns, uint8_t page[NVME_IDENTIFY_BYTES], struct err *err) {
+	struct nvme_identify_args args = {
+		.args_size = sizeof(args),
+		.fd = fd,
+		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
+		.cns = (enum nvme_identify_cns)cns,
+		.data = page,
+	};
 
-	enum rc rc;
-
-	if (!page)
-		return err_set(err, RC_NOMEM, "no memory to identify a controller");
-	rc = outcome(nvme_identify_ctrl(fd, (void *)page), "Identify Controller", err);
-	return rc == RC_OK ? nvme_identify_decode(page, out, err) : rc;
+	return outcome(nvme_identify(&args),
+		cns == NVME_IDENTIFY_CNS_CTRL ? "Identify Controller" : "Identify", err);
 }
 
-/* The power management calls of libnvme 1.3 mix the workload hint into the state. */
-enum rc nvme_drive_power_get(int fd, int *state, struct err *err) {
-	uint32_t result = 0;
+enum rc nvme_feature_get(int fd, uint8_t fid, uint8_t uuid_index, uint32_t *value, const char *what,
+	struct err *err) {
 	struct nvme_get_features_args args = {
 		.args_size = sizeof(args),
 		.fd = fd,
 		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
 		.sel = NVME_GET_FEATURES_SEL_CURRENT,
-		.fid = NVME_FEAT_FID_POWER_MGMT,
-		.result = &result,
+		.fid = fid,
+		.uuidx = uuid_index,
+		.result = value,
 	};
-	enum rc rc = outcome(nvme_get_features(&args), "Get Features (power management)", err);
 
-	*state = (int)(result & POWER_STATE_MASK);
-	return rc;
+	*value = 0;
+	return outcome(nvme_get_features(&args), what, err);
 }
 
-enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
+enum rc nvme_feature_set(int fd, uint8_t fid, uint8_t uuid_index, uint32_t value, const char *what,
+	struct err *err) {
 	uint32_t result;
 	struct nvme_set_features_args args = {
 		.args_size = sizeof(args),
 		.fd = fd,
 		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
-		.cdw11 = (uint32_t)state & POWER_STATE_MASK,
+		.cdw11 = value,
 		.save = false,
-		.fid = NVME_FEAT_FID_POWER_MGMT,
+		.fid = fid,
+		.uuidx = uuid_index,
 		.result = &result,
 	};
-	enum rc rc = outcome(nvme_set_features(&args), "Set Features (power management)", err);
+
+	return outcome(nvme_set_features(&args), what, err);
+}
+
+enum rc nvme_log_read(int fd, uint8_t lid, uint8_t uuid_index, void *page, uint32_t bytes,
+	const char *what, struct err *err) {
+	struct nvme_get_log_args args = {
+		.log = page,
+		.args_size = sizeof(args),
+		.fd = fd,
+		.timeout = NVME_DEFAULT_IOCTL_TIMEOUT,
+		.lid = (enum nvme_cmd_get_log_lid)lid,
+		.len = bytes,
+		.nsid = NVME_NSID_ALL,
+		.uuidx = uuid_index,
+	};
+
+	return outcome(nvme_get_log_page(fd, NVME_LOG_PAGE_PDU_SIZE, &args), what, err);
+}
+
+enum rc nvme_drive_identify(int fd, struct drive_detail *out, struct err *err) {
+	auto_free uint8_t *page = nvme_page_new();
+	enum rc rc;
+
+	if (!page)
+		return err_set(err, RC_NOMEM, "no memory to identify a controller");
+	rc = nvme_identify_read(fd, NVME_IDENTIFY_CNS_CTRL, page, err);
+	if (rc == RC_OK)
+		rc = nvme_identify_decode(page, out, err);
+	if (rc == RC_OK)
+		limits_read(fd, page, &out->power.limits);
+	return rc;
+}
+
+#define POWER_MANAGEMENT "Get Features (power management)"
+
+/* The power management calls of libnvme 1.3 mix the workload hint into the state. */
+enum rc nvme_drive_power_get(int fd, int *state, struct err *err) {
+	uint32_t value;
+	enum rc rc =
+		nvme_feature_get(fd, NVME_FEAT_FID_POWER_MGMT, 0, &value, POWER_MANAGEMENT, err);
+
+	*state = (int)(value & POWER_STATE_MASK);
+	return rc;
+}
+
+enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
+	enum rc rc = nvme_feature_set(fd, NVME_FEAT_FID_POWER_MGMT, 0,
+		(uint32_t)state & POWER_STATE_MASK, "Set Features (power management)", err);
 	int current;
 
 	if (rc == RC_REFUSED && nvme_drive_power_get(fd, &current, NULL) == RC_OK &&
@@ -152,13 +205,13 @@ enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
 }
 
 enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {
-	auto_free uint8_t *page = page_new();
+	auto_free uint8_t *page = nvme_page_new();
 	enum rc rc;
 
 	if (!page)
 		return err_set(err, RC_NOMEM, "no memory to read a log page");
-	rc = outcome(nvme_get_log_smart(fd, NVME_NSID_ALL, false, (void *)page),
-		"SMART / Health log", err);
+	rc = nvme_log_read(
+		fd, NVME_LOG_LID_SMART, 0, page, NVME_SMART_BYTES, "SMART / Health log", err);
 	if (rc != RC_OK)
 		return rc;
 	drive_health_decode(page, out);
@@ -211,7 +264,7 @@ static enum rc read_reservation(
 
 enum rc nvme_namespace_sharing(
 	int fd, int namespace_fd, uint32_t nsid, struct nvme_sharing *out, struct err *err) {
-	auto_free void *page = page_new();
+	auto_free void *page = nvme_page_new();
 	const struct nvme_id_ctrl *controller = page;
 	const struct nvme_id_ns *namespace = page;
 	enum rc rc;

@@ -13,7 +13,22 @@
 /* name: the bare "nvme3". The descriptor is the caller's to close. */
 enum rc must_check nvme_drive_open(const char *name, int *fd, struct err *err);
 
-/* Identify Controller into all of out but the namespaces. */
+/* A zeroed page for what a drive answers, the caller's to free: whole pages, since drivers were
+ * seen to write one whatever the length said. NULL without memory. */
+void *nvme_page_new(void);
+
+/* One command each; what: for the words of an error. */
+enum rc must_check nvme_identify_read(
+	int fd, uint8_t cns, uint8_t page[NVME_IDENTIFY_BYTES], struct err *err);
+enum rc must_check nvme_feature_get(int fd, uint8_t fid, uint8_t uuid_index, uint32_t *value,
+	const char *what, struct err *err);
+enum rc must_check nvme_feature_set(
+	int fd, uint8_t fid, uint8_t uuid_index, uint32_t value, const char *what, struct err *err);
+enum rc must_check nvme_log_read(int fd, uint8_t lid, uint8_t uuid_index, void *page,
+	uint32_t bytes, const char *what, struct err *err);
+
+/* Identify Controller into all of out but the namespaces, and what else it takes to know how the
+ * drive keeps a limit. */
 enum rc must_check nvme_drive_identify(int fd, struct drive_detail *out, struct err *err);
 /* Get Features 02h, current: the state alone, without the workload hint. */
 enum rc must_check nvme_drive_power_get(int fd, int *state, struct err *err);

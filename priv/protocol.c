@@ -10,6 +10,8 @@
 
 #define RAMP_MAX_S 3600
 #define RUNTIME_MAX_S 86400
+#define UUID_INDEX_MAX 127
+#define LIMIT_MAX_MW 655350
 
 union any_body {
 	struct priv_drive_op drive_op;
@@ -101,6 +103,13 @@ static enum rc check_drive_op(const void *body, struct err *err) {
 	if (op->power_state < -1 || op->power_state >= POWER_STATES_MAX ||
 		(op->verb == PRIV_VERB_POWER_SET && op->power_state < 0))
 		return bad(err, "power_state");
+	if (op->fallback_state < -1 || op->fallback_state >= POWER_STATES_MAX)
+		return bad(err, "fallback_state");
+	if (op->means >= POWER_MEANS_COUNT_ || op->uuid_index > UUID_INDEX_MAX)
+		return bad(err, "means");
+	if (op->verb == PRIV_VERB_POWER_SET && op->limit_mw != NONE &&
+		(op->means == POWER_MEANS_STATE || op->limit_mw < 1 || op->limit_mw > LIMIT_MAX_MW))
+		return bad(err, "limit_mw");
 	return RC_OK;
 }
 
@@ -202,7 +211,7 @@ static bool is_power_table(const struct power_table *t) {
 		if (t->states[i].state != i || !is_bool(&t->states[i].operational) ||
 			t->states[i].active_workload > 2)
 			return false;
-	return true;
+	return t->limits.means < POWER_MEANS_COUNT_ && t->limits.ocp_uuid_index <= UUID_INDEX_MAX;
 }
 
 static enum rc check_detail(const struct drive_detail *d, struct err *err) {

@@ -1,6 +1,6 @@
 /*
- * What the kernel tells of devices that come, go and change: the text of a uevent, what it means for
- * the drives, and the socket it comes by. Pure but for the socket.
+ * What the kernel tells of devices that come, go and change: the text of a uevent, what it means
+ * for the drives, and the socket it comes by. Pure but for the socket.
  */
 #ifndef DRIVEWATT_PRIV_UEVENT_H
 #define DRIVEWATT_PRIV_UEVENT_H

@@ -78,6 +78,8 @@ static void render_power(struct jsonw *w, const struct drive *d, const struct po
 	jsonw_str(w, "state_reason", v->last.rc == RC_OK ? NULL : v->last.msg);
 	render_power_table(w, "states", &v->table);
 	jsonw_milli(w, "limit_w", v->limit_mw);
+	jsonw_milli(w, "observed_limit_w", v->observed_limit_mw);
+	jsonw_str(w, "limit_by", v->table.count ? power_means_name(v->table.limits.means) : NULL);
 	render_measured(w, d);
 	render_effective(w, &v->effective);
 	jsonw_array(w, "claims");
@@ -119,6 +121,9 @@ static void render_desired(
 	jsonw_strf(&w, "href", "/api/v1/drives/%s/power/desired", drive_id);
 	wish_render(&w, &o->wish);
 	render_int_or_null(&w, "observed_state", o->observed_state < 0 ? NONE : o->observed_state);
+	jsonw_milli(&w, "limit_in_force_w", o->limit_mw);
+	jsonw_milli(&w, "observed_limit_w", o->observed_limit_mw);
+	jsonw_str(&w, "limit_by", power_means_name(o->limit_means));
 	jsonw_bool(&w, "in_sync", o->in_sync);
 	render_text_or_null(&w, "held_by", o->held_by);
 	jsonw_bool(&w, "recorded", o->recorded);
@@ -138,6 +143,9 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 		return http_fail(q, r, &err);
 	struct power_outcome o = {.wish = claim.wish,
 		.observed_state = v.observed_state,
+		.observed_limit_mw = v.observed_limit_mw,
+		.limit_mw = v.limit_mw,
+		.limit_means = v.table.limits.means,
 		.in_sync = v.in_sync,
 		.recorded = v.recorded};
 	if (holder_of(&v))

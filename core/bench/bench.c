@@ -309,7 +309,7 @@ static enum rc enqueue(struct bench *b, struct run_job *j, const struct actor *w
 static void look_again(struct bench *b, const struct run_spec *s) {
 	for (unsigned i = 0; i < s->drive_count; i++)
 		(void)!drives_submit(
-			b->drives, s->drives[i], DRIVE_IDENTIFY, -1, true, NULL, NULL, NULL);
+			b->drives, s->drives[i], DRIVE_IDENTIFY, NULL, true, NULL, NULL, NULL);
 }
 
 enum rc bench_submit(struct bench *b, const struct actor *who, const struct run_spec *spec,

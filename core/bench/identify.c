@@ -15,7 +15,7 @@ enum rc run_identify_all(struct bench *b, struct run_job *j, struct err *err) {
 	run_job_ask_begin(j, j->drive_count);
 	for (unsigned i = 0; i < j->drive_count; i++) {
 		run_job_ref(j);
-		enum rc rc = drives_submit(b->drives, j->drives[i].drive.id, DRIVE_IDENTIFY, -1,
+		enum rc rc = drives_submit(b->drives, j->drives[i].drive.id, DRIVE_IDENTIFY, NULL,
 			true, on_identified, &j->asks[i], err);
 		if (rc) {
 			run_job_unref(j);

@@ -71,7 +71,8 @@ static bool is_in_use(const struct drive_detail *d) {
 
 /* As far as setting states depends on it. */
 static bool same_power(const struct drive_detail *a, const struct drive_detail *b) {
-	if (a->power.count != b->power.count || a->apst_supported != b->apst_supported)
+	if (a->power.count != b->power.count || a->apst_supported != b->apst_supported ||
+		memcmp(&a->power.limits, &b->power.limits, sizeof(a->power.limits)) != 0)
 		return false;
 	for (int i = 0; i < a->power.count; i++) {
 		const struct power_state *x = &a->power.states[i], *y = &b->power.states[i];
@@ -87,6 +88,7 @@ static void begin_anew(struct entry *e, struct todo *t) {
 	e->anew = false;
 	e->d.power_state = -1;
 	e->observed.power_state = -1;
+	e->observed.limit_mw = NONE;
 	t->news |= 1u << DRIVE_NEWS_IDENTIFIED;
 	if (!e->announced)
 		t->change = e->returned ? CHANGE_RETURNED : CHANGE_ADDED;
@@ -133,6 +135,7 @@ static void take_health(struct entry *e, const struct drive_health *h) {
 static void take_power(struct entry *e, struct todo *t) {
 	e->d.power_state = (int8_t)t->reply.power_state;
 	e->observed.power_state = t->reply.power_state;
+	e->observed.limit_mw = t->reply.limit_mw;
 	t->news |= 1u << DRIVE_NEWS_POWER_READ;
 }
 
@@ -225,7 +228,7 @@ static void on_reply(void *arg, const struct drive_reply *r) {
 /* Under lock. */
 static void expire(struct drives *ds, struct command *c) {
 	struct todo *t = take_todo(c);
-	t->reply = (struct drive_reply){.power_state = -1};
+	t->reply = (struct drive_reply){.power_state = -1, .limit_mw = NONE};
 	t->reply.rc = err_set(&t->reply.err, RC_TIMEOUT,
 		"the drive has not answered within %lld ms", (long long)ds->config.timeout_ms);
 	metric_add(METRIC_DRIVE_TIMEOUTS, 1);
@@ -313,8 +316,23 @@ static bool leave(struct drives *ds, struct command *c) {
 	return answered;
 }
 
-enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb, int power_state,
-	bool internal, drive_reply_fn *fn, void *arg, struct err *err) {
+/* Under lock. */
+static struct drive_question question(
+	const struct entry *e, enum drive_verb verb, const struct power_setting *setting) {
+	struct drive_question q = {
+		.verb = verb, .setting = {.state = -1, .fallback_state = -1, .limit_mw = NONE}};
+	if (setting)
+		q.setting = *setting;
+	if (e->detail) {
+		q.means = e->detail->power.limits.means;
+		q.uuid_index = e->detail->power.limits.ocp_uuid_index;
+	}
+	return q;
+}
+
+enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
+	const struct power_setting *setting, bool internal, drive_reply_fn *fn, void *arg,
+	struct err *err) {
 	struct command *c = command_new(verb, internal, fn, arg);
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
@@ -329,9 +347,10 @@ enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb, i
 	enter(ds, e, c);
 	const struct drive_source source = e->source->is;
 	const struct drive d = e->d;
+	const struct drive_question q = question(e, verb, setting);
 	pthread_rwlock_unlock(&ds->lock);
 	metric_add(METRIC_DRIVE_COMMANDS, 1);
-	rc = source.ops->submit(source.self, &d, verb, power_state, on_reply, c, err);
+	rc = source.ops->submit(source.self, &d, &q, on_reply, c, err);
 	if (rc && leave(ds, c))
 		rc = RC_OK;
 	registry_end_call(ds);

@@ -129,7 +129,7 @@ static bool next_to_answer(struct entry *e, drive_reply_fn **fn, void **arg) {
 /* Nobody who waits is left waiting; the rest stays for the next tick. */
 static void refuse(struct entry *e) {
 	struct drives *ds = e->ds;
-	struct drive_reply r = {.power_state = -1};
+	struct drive_reply r = {.power_state = -1, .limit_mw = NONE};
 	drive_reply_fn *fn;
 	void *arg;
 	r.rc = err_set(&r.err, RC_FULL, "too much work waits already");

@@ -82,6 +82,7 @@ static void on_reply(void *arg, const struct priv_drive_reply *r, bool late) {
 		.late = late,
 		.more = !late && rc == RC_TIMEOUT && r->more,
 		.power_state = r->power_state,
+		.limit_mw = r->limit_mw,
 	};
 	if (rc) {
 		err_set(&out.err, rc, "%s", r->msg);
@@ -96,12 +97,16 @@ static void on_reply(void *arg, const struct priv_drive_reply *r, bool late) {
 		free(c);
 }
 
-static enum rc submit(void *self, const struct drive *d, enum drive_verb verb, int power_state,
+static enum rc submit(void *self, const struct drive *d, const struct drive_question *q,
 	drive_reply_fn *fn, void *arg, struct err *err) {
 	struct priv_drive_op op = {
 		.drive = {.kind = d->kind},
-		.verb = verbs[verb],
-		.power_state = power_state < 0 ? 0 : power_state,
+		.verb = verbs[q->verb],
+		.means = q->means,
+		.uuid_index = q->uuid_index,
+		.power_state = q->setting.state,
+		.fallback_state = q->setting.fallback_state,
+		.limit_mw = q->setting.limit_mw,
 	};
 	str_copy(op.drive.name, sizeof(op.drive.name), d->name);
 	str_copy(op.drive.serial, sizeof(op.drive.serial), d->serial);

@@ -213,7 +213,7 @@ static struct entry *entry_new(struct drives *ds, const char *id) {
 	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;
 	e->d.config_version = 1;
 	e->d.observed_version = clock_first_version();
-	e->observed = (struct drive_observed){.at_ms = NONE, .power_state = -1};
+	e->observed = (struct drive_observed){.at_ms = NONE, .power_state = -1, .limit_mw = NONE};
 	e->health_due_ms = e->identify_due_ms = INT64_MAX;
 	return e;
 }

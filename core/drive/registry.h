@@ -55,6 +55,7 @@ struct entry {
 	struct source *source;
 	struct drive d;
 	char labels[512];
+	char subsystem_nqn[224];
 	struct drive_detail *detail; /* drive_detail_bytes() of it; NULL until identified */
 	struct drive_health health;
 	bool has_health;

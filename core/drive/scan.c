@@ -8,14 +8,17 @@
 
 /* --- identity --- */
 
-/* Never the kernel's name. The address helps only where two drives claim to be the same one. */
-static void make_id(const struct drive_found *f, bool with_address, char id[DRIVE_ID_SIZE]) {
+/* What makes an id: the address helps only where two drives claim to be the same one, or one is
+ * reached twice, and the kernel's name, which changes, where that does not help either. */
+static const size_t id_parts[] = {4, 5, 6};
+
+static void make_id(const struct drive_found *f, size_t count, char id[DRIVE_ID_SIZE]) {
 	char cntlid[8] = "";
 	if (f->cntlid_matters)
 		snprintf(cntlid, sizeof(cntlid), "%u", f->cntlid);
 	const char *parts[] = {f->subsystem_nqn, f->drive.serial, f->drive.model, cntlid,
 		f->drive.address, f->drive.name};
-	id_hash(parts, with_address ? array_len(parts) : 4, id);
+	id_hash(parts, count, id);
 }
 
 static bool is_other(const struct source *s, const struct entry *e, const struct drive_found *f) {
@@ -26,16 +29,18 @@ static bool is_other(const struct source *s, const struct entry *e, const struct
 
 static struct entry *find_or_insert(struct source *s, const struct drive_found *f) {
 	char id[DRIVE_ID_SIZE];
-	make_id(f, false, id);
-	struct entry *e = registry_find(s->ds, id);
-	if (e && is_other(s, e, f)) {
-		make_id(f, true, id);
+	struct entry *e;
+	size_t i = 0;
+	do {
+		make_id(f, id_parts[i], id);
 		e = registry_find(s->ds, id);
-	}
+	} while (e && is_other(s, e, f) && ++i < array_len(id_parts));
 	if (!e)
 		e = registry_insert(s->ds, id);
-	if (e)
+	if (e) {
 		e->source = s;
+		str_copy(e->subsystem_nqn, sizeof(e->subsystem_nqn), f->subsystem_nqn);
+	}
 	return e;
 }
 
@@ -133,6 +138,7 @@ static void leave(struct entry *e) {
 	e->arrival = CHANGE_NONE;
 	e->d.power_state = -1;
 	e->observed.power_state = -1;
+	e->observed.limit_mw = NONE;
 	e->d.temperature_mc = e->d.measured_mw = INT32_MIN;
 	e->has_health = false;
 	e->d.health = DRIVE_HEALTH_UNKNOWN;
@@ -166,9 +172,11 @@ static void take_outcome(struct source *s, enum rc rc) {
 	}
 }
 
+/* Where several are, those of a subsystem stand side by side. */
 static int by_serial(const void *a, const void *b) {
 	const struct entry *const *x = a, *const *y = b;
-	return strcmp((*x)->d.serial, (*y)->d.serial);
+	const int order = strcmp((*x)->d.serial, (*y)->d.serial);
+	return order ? order : strcmp((*x)->subsystem_nqn, (*y)->subsystem_nqn);
 }
 
 static void mark_unique(struct entry *e, bool unique) {
@@ -178,22 +186,27 @@ static void mark_unique(struct entry *e, bool unique) {
 	registry_touch(e);
 }
 
-static bool same_serial(const struct entry *a, const struct entry *b) {
-	return strcmp(a->d.serial, b->d.serial) == 0;
+/* Several controllers of one subsystem are one device. */
+static bool is_one_device(struct entry *const *of, size_t n) {
+	const char *nqn = of[0]->subsystem_nqn;
+	return n == 1 || (nqn[0] && strcmp(nqn, of[n - 1]->subsystem_nqn) == 0);
 }
 
 static void mark_serials(struct drives *ds) {
 	struct entry *sorted[DRIVES_MAX] = {0};
-	size_t n = 0;
+	size_t n = 0, same;
 	for (size_t i = 0; i < ds->count; i++) {
 		if (ds->entries[i]->d.state != DRIVE_GONE)
 			sorted[n++] = ds->entries[i];
 	}
 	qsort(sorted, n, sizeof(sorted[0]), by_serial);
-	for (size_t i = 0; i < n; i++) {
-		const bool shared = (i > 0 && same_serial(sorted[i], sorted[i - 1])) ||
-			(i + 1 < n && same_serial(sorted[i], sorted[i + 1]));
-		mark_unique(sorted[i], sorted[i]->d.serial[0] && !shared);
+	for (size_t i = 0; i < n; i += same) {
+		const char *serial = sorted[i]->d.serial;
+		for (same = 1; i + same < n; same++)
+			if (strcmp(sorted[i + same]->d.serial, serial) != 0)
+				break;
+		for (size_t j = i; j < i + same; j++)
+			mark_unique(sorted[j], serial[0] && is_one_device(&sorted[i], same));
 	}
 }
 
@@ -250,8 +263,7 @@ void scan_all(struct drives *ds) {
 }
 
 static bool is_meant(const struct entry *e, const char *name, bool reset) {
-	return e->d.state != DRIVE_GONE &&
-		(name[0] ? strcmp(e->d.name, name) == 0 : reset);
+	return e->d.state != DRIVE_GONE && (name[0] ? strcmp(e->d.name, name) == 0 : reset);
 }
 
 void drives_hint(struct drives *ds, const char *name, bool reset) {

@@ -58,7 +58,8 @@ static void collect(struct drives *ds, bool (*wants)(struct entry *e, int64_t no
 static void ask(struct drives *ds, const struct ids *ids, enum drive_verb verb) {
 	struct err err;
 	for (size_t i = 0; i < ids->count; i++) {
-		const enum rc rc = drives_submit(ds, ids->id[i], verb, -1, true, NULL, NULL, &err);
+		const enum rc rc =
+			drives_submit(ds, ids->id[i], verb, NULL, true, NULL, NULL, &err);
 		if (rc == RC_OK || verb != DRIVE_IDENTIFY)
 			continue;
 		/* The next scan will want it again. */

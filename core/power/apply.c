@@ -43,9 +43,14 @@ struct power_effective control_effective(const struct control *ct) {
 	return power_effective_compute(&ct->table, ct->claims, ct->claim_count, clock_wall_ms());
 }
 
-int control_wanted(const struct control *ct) {
-	const int state = control_effective(ct).state;
-	return state >= 0 ? state : ct->release_to;
+struct power_setting setting_of_state(int state) {
+	return (struct power_setting){
+		.state = (int8_t)state, .fallback_state = -1, .limit_mw = NONE};
+}
+
+struct power_setting control_wanted(const struct control *ct) {
+	const struct power_setting s = control_effective(ct).setting;
+	return s.state >= 0 ? s : ct->release_to;
 }
 
 static bool is_operational(const struct control *ct, int state) {
@@ -53,12 +58,13 @@ static bool is_operational(const struct control *ct, int state) {
 	return s && s->operational;
 }
 
-bool control_matches(const struct control *ct, int wanted, int observed) {
-	if (observed == wanted)
-		return true;
+bool control_matches(const struct control *ct, const struct power_setting *wanted,
+	const struct power_read *observed) {
 	/* An idle drive with APST goes to sleep by itself, and comes back to where it was. */
-	return ct->apst && observed >= 0 && is_operational(ct, wanted) &&
-		!is_operational(ct, observed);
+	const bool asleep = ct->apst && observed->state >= 0 && is_operational(ct, wanted->state) &&
+		!is_operational(ct, observed->state);
+	return power_setting_is_kept(
+		&ct->table, wanted, asleep ? wanted->state : observed->state, observed->limit_mw);
 }
 
 void control_back_off(struct control *ct) {
@@ -88,25 +94,34 @@ static const struct claim *tightest_cap(const struct control *ct) {
 	return best;
 }
 
-static int observed_state(const struct control *ct) {
+static struct power_read read_of(const struct control *ct) {
 	struct drive_observed o;
 	if (drives_observed(ct->power->drives, ct->drive_id, &o, NULL))
-		return -1;
-	return o.power_state;
+		return (struct power_read){.state = -1, .limit_mw = NONE};
+	return (struct power_read){.state = o.power_state, .limit_mw = o.limit_mw};
+}
+
+/* Under lock. Is this what is wanted, or nothing wanted? */
+static bool suits(const struct control *ct, const struct power_read *observed) {
+	const struct power_setting wanted = control_wanted(ct);
+	return wanted.state < 0 || control_matches(ct, &wanted, observed);
 }
 
 bool control_is_in_sync(const struct control *ct) {
-	const int wanted = control_wanted(ct);
-	return wanted < 0 || control_matches(ct, wanted, observed_state(ct));
+	const struct power_read observed = read_of(ct);
+	return suits(ct, &observed);
 }
 
 void control_fill_outcome(const struct control *ct, struct power_outcome *o) {
 	const struct power_effective e = control_effective(ct);
 	const struct claim *holder = e.holder >= 0 ? &ct->claims[e.holder] : NULL;
 	const struct claim *cap = e.capped ? tightest_cap(ct) : NULL;
-	const int wanted = control_wanted(ct);
-	o->observed_state = observed_state(ct);
-	o->in_sync = wanted < 0 || control_matches(ct, wanted, o->observed_state);
+	const struct power_read observed = read_of(ct);
+	o->observed_state = observed.state;
+	o->observed_limit_mw = observed.limit_mw;
+	o->limit_mw = power_limit_in_force(&ct->table, &e);
+	o->limit_means = ct->table.limits.means;
+	o->in_sync = suits(ct, &observed);
 	str_copy(o->held_by, sizeof(o->held_by), cap ? cap->owner : holder ? holder->owner : "");
 }
 
@@ -126,9 +141,8 @@ static struct wait *fail_all(
 }
 
 /* Still there at a later look: the next drift is met at once again. */
-static void stay(struct control *ct, int observed) {
-	const int wanted = control_wanted(ct);
-	if (wanted >= 0 && !control_matches(ct, wanted, observed))
+static void stay(struct control *ct, const struct power_read *observed) {
+	if (!suits(ct, observed))
 		return;
 	ct->backoff_ms = 0;
 	ct->next_try_ms = 0;
@@ -136,12 +150,13 @@ static void stay(struct control *ct, int observed) {
 
 static void on_read(void *arg, const struct drive_reply *r) {
 	struct control *ct = arg;
+	const struct power_read observed = {.state = r->power_state, .limit_mw = r->limit_mw};
 	pthread_mutex_lock(&ct->power->lock);
 	ct->busy = false;
 	if (r->rc)
 		control_back_off(ct);
 	else
-		stay(ct, r->power_state);
+		stay(ct, &observed);
 	pthread_mutex_unlock(&ct->power->lock);
 	if (r->rc != RC_FULL)
 		power_apply(ct->power, ct);
@@ -192,7 +207,7 @@ static struct wait *sort_out_refused(struct power *p, struct control *ct, struct
 		const bool meant = w->kind == WAIT_CLEARED || current_claim(ct, w) >= 0;
 		waits_add(meant ? &refused : &ct->waiting, w);
 	}
-	ct->release_to = -1;
+	ct->release_to = setting_of_state(-1);
 	pthread_mutex_unlock(&p->lock);
 	return refused.first;
 }
@@ -215,22 +230,22 @@ static void on_refused_alone(struct power *p, struct control *ct, const struct e
 	pthread_mutex_lock(&p->lock);
 	const bool tell = !ct->told_refused;
 	ct->told_refused = true;
-	ct->release_to = -1;
+	ct->release_to = setting_of_state(-1);
 	control_back_off(ct);
 	pthread_mutex_unlock(&p->lock);
 	if (tell)
-		tell_event(
-			p, ct->drive_id, EVENT_POWER_REFUSED, &actor_system, ct->target, -1, err);
+		tell_event(p, ct->drive_id, EVENT_POWER_REFUSED, &actor_system, ct->target.state,
+			-1, err);
 }
 
 static struct wait *on_set_done(
 	struct power *p, struct control *ct, struct wait *asked, bool *applied) {
 	pthread_mutex_lock(&p->lock);
-	const int wanted = control_wanted(ct);
-	ct->confirmed = wanted < 0 || control_matches(ct, wanted, observed_state(ct));
+	const struct power_setting wanted = control_wanted(ct);
+	ct->confirmed = control_is_in_sync(ct);
 	ct->told_refused = false;
 	*applied = ct->confirmed;
-	if (!ct->confirmed && wanted == ct->target)
+	if (!ct->confirmed && power_setting_is_same(&wanted, &ct->target))
 		control_back_off(ct);
 	for (struct wait *w = asked; w; w = w->next) {
 		control_fill_outcome(ct, &w->outcome);
@@ -238,7 +253,7 @@ static struct wait *on_set_done(
 	}
 	/* Once is enough where nobody wishes anything. */
 	if (ct->confirmed)
-		ct->release_to = -1;
+		ct->release_to = setting_of_state(-1);
 	pthread_mutex_unlock(&p->lock);
 	return asked;
 }
@@ -261,8 +276,8 @@ static void tell_outcomes(
 			tell_outcome(p, ct, w);
 	}
 	if (applied_alone)
-		tell_event(p, ct->drive_id, EVENT_POWER_APPLIED, &actor_system, ct->target,
-			ct->target, NULL);
+		tell_event(p, ct->drive_id, EVENT_POWER_APPLIED, &actor_system, ct->target.state,
+			ct->target.state, NULL);
 }
 
 static void on_set(void *arg, const struct drive_reply *r) {
@@ -300,7 +315,8 @@ enum step_kind { STEP_NONE, STEP_READ, STEP_SET };
 struct step {
 	enum step_kind kind;
 	enum event_type event; /* EVENT_TYPE_COUNT_ none */
-	int wanted, observed;
+	struct power_setting wanted;
+	struct power_read observed;
 	bool in_sync;
 	bool settled; /* no more is to be done now */
 	int effective;
@@ -309,8 +325,8 @@ struct step {
 
 /* Under lock. */
 static void note_observed(struct control *ct, struct step *s) {
-	s->in_sync = s->wanted < 0 || control_matches(ct, s->wanted, s->observed);
-	if (s->wanted < 0 || s->observed < 0)
+	s->in_sync = suits(ct, &s->observed);
+	if (s->wanted.state < 0 || s->observed.state < 0)
 		return;
 	if (s->in_sync && ct->owes_applied)
 		s->event = EVENT_POWER_APPLIED;
@@ -321,7 +337,7 @@ static void note_observed(struct control *ct, struct step *s) {
 	ct->confirmed = s->in_sync;
 	if (s->in_sync) {
 		ct->owes_applied = false;
-		ct->release_to = -1;
+		ct->release_to = setting_of_state(-1);
 	}
 }
 
@@ -337,12 +353,12 @@ static struct wait *nothing_to_do(struct control *ct) {
 /* Under lock. */
 static enum step_kind choose(struct control *ct, const struct step *s) {
 	const int64_t now_ms = clock_mono_ms();
-	const bool may_set = !ct->power->config.observe_only && s->wanted >= 0;
+	const bool may_set = !ct->power->config.observe_only && s->wanted.state >= 0;
 	if (ct->waiting.first && may_set)
 		return STEP_SET;
 	if (now_ms < ct->next_try_ms)
 		return STEP_NONE;
-	if (s->observed < 0)
+	if (s->observed.state < 0)
 		return STEP_READ;
 	if (!s->in_sync && may_set)
 		return STEP_SET;
@@ -358,7 +374,7 @@ static void begin(struct control *ct, struct step *s) {
 		ct->next_read_ms = clock_mono_ms() + ct->power->config.reconcile_ms;
 	if (s->kind == STEP_READ)
 		return;
-	ct->target = (int8_t)s->wanted;
+	ct->target = s->wanted;
 	ct->asked = ct->waiting;
 	ct->waiting = (struct wait_list){0};
 	/* A drive that does not stay where it was put is not set ever again at once. */
@@ -371,14 +387,14 @@ static struct step plan(struct control *ct) {
 	const struct power_effective e = control_effective(ct);
 	s.effective = e.state;
 	s.wanted = control_wanted(ct);
-	s.observed = observed_state(ct);
+	s.observed = read_of(ct);
 	note_observed(ct, &s);
 	if (ct->busy || ct->changing || !ct->present)
 		return s;
 	s.settled = true;
 	if (ct->table.count == 0)
 		return s;
-	if (s.wanted < 0)
+	if (s.wanted.state < 0)
 		s.done = nothing_to_do(ct);
 	s.kind = choose(ct, &s);
 	s.settled = s.kind == STEP_NONE;
@@ -418,13 +434,14 @@ void power_apply(struct power *p, struct control *ct) {
 	if (s.settled)
 		admit(p, ct);
 	if (s.event != EVENT_TYPE_COUNT_)
-		tell_event(p, ct->drive_id, s.event, &actor_system, s.wanted, s.observed, NULL);
+		tell_event(p, ct->drive_id, s.event, &actor_system, s.wanted.state,
+			s.observed.state, NULL);
 	if (s.kind == STEP_READ)
 		rc = drives_submit(
-			p->drives, ct->drive_id, DRIVE_POWER_GET, -1, true, on_read, ct, &err);
+			p->drives, ct->drive_id, DRIVE_POWER_GET, NULL, true, on_read, ct, &err);
 	if (s.kind == STEP_SET)
-		rc = drives_submit(
-			p->drives, ct->drive_id, DRIVE_POWER_SET, s.wanted, true, on_set, ct, &err);
+		rc = drives_submit(p->drives, ct->drive_id, DRIVE_POWER_SET, &s.wanted, true,
+			on_set, ct, &err);
 	if (rc)
 		give_up(p, ct, rc, &err);
 }

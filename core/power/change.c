@@ -62,7 +62,12 @@ static struct wait *wait_new(enum wait_kind kind, const struct actor *who, const
 	w->who = *who;
 	w->fn = fn;
 	w->arg = arg;
-	w->outcome = (struct power_outcome){.observed_state = -1, .recorded = true};
+	w->outcome = (struct power_outcome){
+		.observed_state = -1,
+		.observed_limit_mw = NONE,
+		.limit_mw = NONE,
+		.recorded = true,
+	};
 	w->outcome.wish = (struct power_wish){.state = -1, .limit_mw = NONE};
 	w->claim = (struct claim){.kind = kind == WAIT_LEASE ? CLAIM_LEASE : CLAIM_DESIRED,
 		.created_ms = clock_wall_ms(),
@@ -143,7 +148,7 @@ static enum rc put_desired(
 		return err_set(err, RC_FULL, "the drive has %d claims already", POWER_MAX_CLAIMS);
 	if (w->changed)
 		control_renew(ct);
-	ct->release_to = -1;
+	ct->release_to = setting_of_state(-1);
 	ct->changing = true;
 	ct->waiters++;
 	return RC_OK;
@@ -194,8 +199,9 @@ static enum rc drop_desired(
 	claims_remove(ct, at);
 	control_renew(ct);
 	/* Where it goes when nobody else wishes anything, now or after a run. */
-	ct->release_to = leave ? -1 : 0;
-	ct->before_lease = leave ? ct->before_lease : 0;
+	ct->release_to = setting_of_state(leave ? -1 : 0);
+	if (!leave)
+		ct->before_lease = setting_of_state(0);
 	ct->changing = true;
 	ct->waiters++;
 	return RC_OK;
@@ -235,13 +241,16 @@ enum rc power_clear_desired(struct power *p, const struct actor *who, const char
 /* --- leases --- */
 
 /* Under lock. On its way back from a run it counts as being where it goes. */
-static int8_t state_at_rest(const struct control *ct) {
+static struct power_setting at_rest(const struct control *ct) {
 	struct drive_observed o;
-	if (ct->release_to >= 0)
+	if (ct->release_to.state >= 0)
 		return ct->release_to;
 	if (drives_observed(ct->power->drives, ct->drive_id, &o, NULL) || o.power_state < 0)
-		return 0;
-	return (int8_t)o.power_state;
+		return setting_of_state(0);
+	struct power_setting s = setting_of_state(o.power_state);
+	if (ct->table.limits.means == POWER_MEANS_LIMIT)
+		s.limit_mw = o.limit_mw;
+	return s;
 }
 
 /* Under lock. Remembers where the drive was, should nobody else wish anything afterwards. */
@@ -249,9 +258,9 @@ static enum rc put_lease(struct control *ct, const struct wait *w, struct err *e
 	const struct power_effective e =
 		power_effective_compute(&ct->table, ct->claims, ct->claim_count, clock_wall_ms());
 	if (e.state < 0)
-		ct->before_lease = state_at_rest(ct);
+		ct->before_lease = at_rest(ct);
 	else if (claims_find(ct, CLAIM_LEASE, NULL) < 0)
-		ct->before_lease = 0;
+		ct->before_lease = setting_of_state(0);
 	if (!claims_put(ct, &w->claim))
 		return err_set(err, RC_FULL, "the drive has %d claims already", POWER_MAX_CLAIMS);
 	control_renew(ct);

@@ -46,12 +46,13 @@ void claims_drop(struct control *ct, int index) {
 	if (kind != CLAIM_LEASE)
 		return;
 	ct->owes_release = true;
-	if (control_wanted(ct) < 0)
+	if (control_wanted(ct).state < 0)
 		ct->release_to = ct->before_lease;
 }
 
 bool claims_released(const struct control *ct) {
-	return ct->owes_release && ct->release_to < 0 && claims_find(ct, CLAIM_LEASE, NULL) < 0;
+	return ct->owes_release && ct->release_to.state < 0 &&
+		claims_find(ct, CLAIM_LEASE, NULL) < 0;
 }
 
 /* FNV-1a. */
@@ -103,13 +104,13 @@ enum rc claims_finish(struct power *p, struct db_conn *c, enum rc rc, struct err
 static bool copy_desired(struct power *p, struct control *ct, struct claim *out) {
 	pthread_mutex_lock(&p->lock);
 	const int at = claims_find(ct, CLAIM_DESIRED, NULL);
-	const bool release = at < 0 && ct->release_to >= 0;
+	const bool release = at < 0 && ct->release_to.state >= 0;
 	if (at >= 0)
 		*out = ct->claims[at];
 	if (release) {
 		*out = (struct claim){.kind = CLAIM_LEASE,
 			.owner = "nobody",
-			.wish = {.state = ct->release_to, .limit_mw = NONE},
+			.wish = {.state = ct->release_to.state, .limit_mw = NONE},
 			.created_ms = clock_wall_ms(),
 			.expires_ms = NONE};
 		id_uuid_ordered(out->id);
@@ -177,7 +178,7 @@ static bool take_claim(void *arg, const struct claim *claim) {
 	struct control *ct = control_find_or_add(p, claim->drive_id);
 	bool taken = ct != NULL;
 	if (ct && claim->kind == CLAIM_LEASE) {
-		ct->release_to = 0;
+		ct->release_to = setting_of_state(0);
 		ct->owes_release = true;
 	} else if (ct) {
 		taken = claims_put(ct, claim);

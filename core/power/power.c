@@ -108,7 +108,7 @@ struct control *control_find_or_add(struct power *p, const char *drive_id) {
 		return ct;
 	ct->power = p;
 	str_copy(ct->drive_id, sizeof(ct->drive_id), drive_id);
-	ct->release_to = -1;
+	ct->release_to = setting_of_state(-1);
 	ct->next_read_ms = reconcile_first_read_ms(p, drive_id);
 	const size_t at = lower_bound(p, drive_id);
 	memmove(&p->controls[at + 1], &p->controls[at], (p->count - at) * sizeof(p->controls[0]));
@@ -133,17 +133,9 @@ void control_set_recorded(struct control *ct, bool recorded) {
 
 /* --- views --- */
 
-/* The max power of the effective state, rounded up, where watts chose it. */
-static int64_t limit_in_force(const struct power_view *v) {
-	const struct power_state *s = power_table_find(&v->table, v->effective.state);
-	if (v->effective.limit_mw == NONE || !s || s->max_uw == NONE)
-		return NONE;
-	return (s->max_uw + 999) / 1000;
-}
-
 /* A drive without a control has no claims. */
 static void view_claims(struct power *p, const char *drive_id, struct power_view *v) {
-	static const struct control none = {.release_to = -1};
+	static const struct control none = {.release_to = {.state = -1}};
 	pthread_mutex_lock(&p->lock);
 	const struct control *ct = control_find(p, drive_id);
 	if (!ct)
@@ -153,8 +145,9 @@ static void view_claims(struct power *p, const char *drive_id, struct power_view
 	v->config_version = claims_desired_version(ct);
 	v->observed_version += p->claims_version;
 	v->recorded = !ct->unrecorded;
-	const int wanted = control_wanted(ct);
-	v->in_sync = wanted < 0 || control_matches(ct, wanted, v->observed_state);
+	const struct power_setting wanted = control_wanted(ct);
+	const struct power_read observed = {v->observed_state, v->observed_limit_mw};
+	v->in_sync = wanted.state < 0 || control_matches(ct, &wanted, &observed);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -162,7 +155,7 @@ enum rc power_view_get(
 	struct power *p, const char *drive_id, struct power_view *out, struct err *err) {
 	struct drive d;
 	struct drive_observed o;
-	*out = (struct power_view){.limit_mw = NONE};
+	*out = (struct power_view){.limit_mw = NONE, .observed_limit_mw = NONE};
 	enum rc rc = drives_get(p->drives, drive_id, &d, NULL, NULL, err);
 	if (!rc)
 		rc = drives_observed(p->drives, drive_id, &o, err);
@@ -172,13 +165,14 @@ enum rc power_view_get(
 	if (drives_table(p->drives, drive_id, &out->table, NULL))
 		out->table.count = 0;
 	out->observed_state = o.power_state;
+	out->observed_limit_mw = o.limit_mw;
 	out->read_ms = o.at_ms;
 	out->last = o.last;
 	out->observed_version = d.observed_version;
 	view_claims(p, drive_id, out);
 	out->effective = power_effective_compute(
 		&out->table, out->claims, out->claim_count, clock_wall_ms());
-	out->limit_mw = limit_in_force(out);
+	out->limit_mw = power_limit_in_force(&out->table, &out->effective);
 	return RC_OK;
 }
 

@@ -46,13 +46,13 @@ struct control {
 	bool present;    /* identified, and not gone since */
 	bool apst;       /* the drive may choose non-operational states by itself */
 	struct power_table table;
-	int8_t release_to; /* state to go to once while nobody wishes anything; -1 none */
-	int8_t before_lease;
+	/* What to go to once while nobody wishes anything; state -1 none. */
+	struct power_setting release_to, before_lease;
 	bool owes_release; /* the store has leases that are over; they go when the drive is back */
 	bool changing;     /* a claim is being committed: before that the drive is not touched */
 	bool busy;         /* a command of ours is on its way */
-	int8_t target;     /* of that command, when it sets */
-	bool holds;        /* it came: may be announced once it is where it shall be */
+	struct power_setting target; /* of that command, when it sets */
+	bool holds;                  /* it came: may be announced once it is where it shall be */
 	bool confirmed;    /* observed was what was wanted, since claims or drive last changed */
 	bool owes_applied; /* a set was not answered in time: tell when it took effect */
 	bool told_refused;
@@ -146,14 +146,22 @@ void policies_free(struct power *p);
 
 /* Not under lock. Looks at what is wanted and what was observed and asks the drive if need be. */
 void power_apply(struct power *p, struct control *ct);
-/* Under lock. The state that shall be in force, or -1. */
-int control_wanted(const struct control *ct);
+/* What was read of a drive. */
+struct power_read {
+	int state;        /* -1 unknown */
+	int64_t limit_mw; /* NONE: none, or unknown */
+};
+/* A setting by state alone; -1: none. */
+struct power_setting setting_of_state(int state);
+/* Under lock. What shall be in force; state -1: nothing. */
+struct power_setting control_wanted(const struct control *ct);
 /* Under lock. */
 struct power_effective control_effective(const struct control *ct);
 /* Under lock. Is observed what is wanted, or nothing wanted? */
 bool control_is_in_sync(const struct control *ct);
 /* Under lock. Is observed as good as wanted? */
-bool control_matches(const struct control *ct, int wanted, int observed);
+bool control_matches(const struct control *ct, const struct power_setting *wanted,
+	const struct power_read *observed);
 /* Under lock: the next attempt waits longer than the one before. */
 void control_back_off(struct control *ct);
 /* Under lock: claims or drive have changed, so that nothing is known to be in force. */

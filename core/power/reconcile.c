@@ -22,7 +22,7 @@ int64_t reconcile_first_read_ms(const struct power *p, const char *drive_id) {
 /* Under lock. */
 static bool is_wished(const struct control *ct) {
 	const int64_t now_ms = clock_wall_ms();
-	bool any = ct->release_to >= 0;
+	bool any = ct->release_to.state >= 0;
 	for (int i = 0; i < ct->claim_count; i++)
 		any = any || ct->claims[i].expires_ms == NONE || ct->claims[i].expires_ms > now_ms;
 	return any;
@@ -135,7 +135,7 @@ static bool is_due(const struct control *ct, int64_t now_ms) {
 		return true;
 	if (!ct->present || ct->busy || now_ms < ct->next_try_ms)
 		return false;
-	return now_ms >= ct->next_read_ms || (!ct->confirmed && control_wanted(ct) >= 0);
+	return now_ms >= ct->next_read_ms || (!ct->confirmed && control_wanted(ct).state >= 0);
 }
 
 static int find_expired(const struct control *ct, int64_t wall_ms) {

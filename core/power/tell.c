@@ -63,7 +63,7 @@ void tell_outcome(struct power *p, struct control *ct, const struct wait *w) {
 	const struct power_outcome *o = &w->outcome;
 	struct buf data;
 	struct err err;
-	put_facts(&data, ct->drive_id, ct->target, o->observed_state, &o->err);
+	put_facts(&data, ct->drive_id, ct->target.state, o->observed_state, &o->err);
 	const struct claims_note n = {
 		.who = &w->who,
 		.action = actions[w->kind],

@@ -133,7 +133,7 @@ static enum rc set_state(struct sim_target *t, const struct command *c, struct e
 static void carry_out(struct sim_target *t, const struct command *c) {
 	struct drive_detail detail;
 	struct drive_health health;
-	struct drive_reply r = {.rc = RC_OK};
+	struct drive_reply r = {.rc = RC_OK, .limit_mw = NONE};
 	switch (c->verb) {
 	case DRIVE_IDENTIFY:
 		identify(t, c->drive, &detail);
@@ -245,7 +245,7 @@ static enum rc enqueue(struct sim_target *t, const struct command *c, struct err
 	return RC_OK;
 }
 
-static enum rc submit(void *source, const struct drive *d, enum drive_verb verb, int power_state,
+static enum rc submit(void *source, const struct drive *d, const struct drive_question *q,
 	drive_reply_fn *fn, void *arg, struct err *err) {
 	struct sim_target *t = source;
 	const int drive = find_drive(t, d);
@@ -253,8 +253,8 @@ static enum rc submit(void *source, const struct drive *d, enum drive_verb verb,
 		return err_set(err, RC_NOT_FOUND, "no simulated drive %s", d->serial);
 	const struct command c = {
 		.drive = (unsigned)drive,
-		.verb = verb,
-		.power_state = power_state,
+		.verb = q->verb,
+		.power_state = q->setting.state,
 		.fn = fn,
 		.arg = arg,
 	};

@@ -30,18 +30,26 @@ struct drive_reply {
 	bool late;       /* after an RC_TIMEOUT for the same operation */
 	bool more;       /* with RC_TIMEOUT, from a target: fn is called once more, with late set */
 	int power_state; /* POWER_GET, POWER_SET: read back */
+	int64_t limit_mw;                  /* … by the drive's own means; NONE none */
 	const struct drive_detail *detail; /* IDENTIFY; drive_detail_bytes() of it; valid during
 					      the call */
 	const struct drive_health *health; /* SMART; likewise */
 };
 typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
 
+/* What a target is asked. */
+struct drive_question {
+	enum drive_verb verb;
+	struct power_setting setting; /* POWER_SET */
+	uint8_t means, uuid_index;    /* POWER_GET, POWER_SET: how the drive keeps a limit */
+};
+
 /* A kind of target. submit answers RC_OK when fn will be called, from a thread of the target's own:
  * exactly once, or twice when the first reply has more set (then the late answer, or its loss).
  * It never blocks. */
 struct drive_target_ops {
-	enum rc (*submit)(void *source, const struct drive *d, enum drive_verb verb,
-		int power_state, drive_reply_fn *fn, void *arg, struct err *err);
+	enum rc (*submit)(void *source, const struct drive *d, const struct drive_question *q,
+		drive_reply_fn *fn, void *arg, struct err *err);
 };
 
 /* What a source finds: the identity and what a list needs. id is made by the registry. */
@@ -148,8 +156,9 @@ enum rc must_check drives_health(
 /* Wall time and text of the last power read or failure; at_ms NONE never. */
 struct drive_observed {
 	int64_t at_ms;
-	int power_state; /* -1 never read */
-	struct err last; /* rc RC_OK when the last operation worked */
+	int power_state;  /* -1 never read */
+	int64_t limit_mw; /* that it keeps by its own means; NONE none or never read */
+	struct err last;  /* rc RC_OK when the last operation worked */
 };
 enum rc must_check drives_observed(
 	struct drives *ds, const char *id, struct drive_observed *out, struct err *err);
@@ -158,9 +167,11 @@ enum rc must_check drives_observed(
  * later; the registry has taken the answer in before. A late answer only updates the registry.
  * RC_FULL when DRIVE_MAX_WAITERS already wait (internal = true is not counted) or
  * DRIVE_MAX_COMMANDS are unanswered, RC_NOT_FOUND, RC_UNAVAILABLE (gone). When the jobs' queue is
- * full fn hears RC_FULL, at once and in the answering thread. fn may be NULL. Never blocks. */
+ * full fn hears RC_FULL, at once and in the answering thread. fn may be NULL; setting is of
+ * POWER_SET, else NULL. Never blocks. */
 enum rc must_check drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
-	int power_state, bool internal, drive_reply_fn *fn, void *arg, struct err *err);
+	const struct power_setting *setting, bool internal, drive_reply_fn *fn, void *arg,
+	struct err *err);
 
 /* What core/power computed, for lists. */
 void drives_set_effective(struct drives *ds, const char *id, int effective_state, bool in_sync);

@@ -42,7 +42,10 @@ struct power_outcome {
 		       drive */
 	struct err err;
 	struct power_wish wish;
-	int observed_state; /* -1 unknown */
+	int observed_state;        /* -1 unknown */
+	int64_t observed_limit_mw; /* that the drive keeps by its own means; NONE none */
+	int64_t limit_mw;          /* in force: as in struct power_view */
+	uint8_t limit_means;       /* enum power_means: how the drive keeps limits */
 	bool in_sync;
 	char held_by[CLAIM_OWNER_SIZE]; /* owner of the winning setting or cap; "" none */
 	bool recorded;                  /* false: the store failed, power goes on from memory */
@@ -115,9 +118,10 @@ void power_lease_end(struct power *p, const char *run_id);
 
 struct power_view {
 	struct power_table table;
-	int observed_state; /* -1 unknown */
-	int64_t read_ms;    /* NONE never */
-	struct err last;    /* of the last operation on the drive */
+	int observed_state;        /* -1 unknown */
+	int64_t observed_limit_mw; /* that the drive keeps by its own means; NONE none */
+	int64_t read_ms;           /* NONE never */
+	struct err last;           /* of the last operation on the drive */
 	uint8_t claim_count;
 	struct claim claims[POWER_MAX_CLAIMS];
 	struct power_effective effective;
@@ -125,8 +129,8 @@ struct power_view {
 	bool recorded;             /* false: the store lacks the last change of desired, for now */
 	uint32_t config_version;   /* of the desired alone; VERSION_ABSENT without one */
 	uint64_t observed_version; /* of all else in here; never comes again */
-	int64_t limit_mw; /* in force: the max power of the effective state when a limit or cap
-			     chose it; NONE */
+	int64_t limit_mw; /* in force, when watts chose: what the drive's own means are set to,
+			     else the max power of the effective state; NONE */
 };
 /* RC_NOT_FOUND. */
 enum rc must_check power_view_get(

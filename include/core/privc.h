@@ -24,8 +24,7 @@ struct privc *privc_new(int sock, void (*lost)(void *arg), void *arg, struct err
 void privc_free(struct privc *p);
 
 /* fn hears, in the reader's thread, what the helper tells unasked, from then until privc_free. */
-void privc_watch(
-	struct privc *p, void (*fn)(void *arg, const struct priv_hint *hint), void *arg);
+void privc_watch(struct privc *p, void (*fn)(void *arg, const struct priv_hint *hint), void *arg);
 
 /* Whether the helper is gone for good. */
 bool privc_lost(struct privc *p);

@@ -14,6 +14,8 @@
 #define DRIVE_MAX_NAMESPACES 16
 #define DRIVE_MAX_USES 16
 #define DRIVE_MAX_SENSORS 8
+#define DRIVE_ADDRESS_SIZE \
+	208 /* "traddr=…,trsvcid=…,host_traddr=…,host_iface=…,src_addr=…", IPv6 */
 
 enum drive_kind { DRIVE_NVME, DRIVE_SIMULATED, DRIVE_BLOCK, DRIVE_FILE };
 const char *drive_kind_name(enum drive_kind k);
@@ -44,13 +46,13 @@ struct drive {
 	char model[41];
 	char serial[21];
 	char firmware[9];
-	char transport[9];      /* "pcie", "tcp", "sim", "block", "file" */
-	char address[32];       /* PCI address or transport address, "" unknown */
-	char slot[24];          /* physical slot as the chassis names it, "" unknown */
-	uint8_t kind;           /* enum drive_kind */
-	uint8_t state;          /* enum drive_state */
-	int8_t power_state;     /* last read; -1 unknown or none */
-	int8_t effective_state; /* what shall hold; -1 nothing */
+	char transport[9];                /* "pcie", "tcp", "sim", "block", "file" */
+	char address[DRIVE_ADDRESS_SIZE]; /* PCI address or transport address, "" unknown */
+	char slot[24];                    /* physical slot as the chassis names it, "" unknown */
+	uint8_t kind;                     /* enum drive_kind */
+	uint8_t state;                    /* enum drive_state */
+	int8_t power_state;               /* last read; -1 unknown or none */
+	int8_t effective_state;           /* what shall hold; -1 nothing */
 	uint8_t power_state_count;
 	bool serial_unique;
 	bool in_sync;             /* observed equals effective, or nothing is wished */

@@ -31,10 +31,50 @@ struct power_state {
 	int64_t exit_latency_us;
 };
 
+/* How a drive keeps a limit in watts: the best that it offers. */
+enum power_means {
+	POWER_MEANS_STATE, /* the fastest operational state whose max power fits */
+	POWER_MEANS_OCP,   /* OCP Datacenter NVMe SSD: DSSD Power State, feature C7h, whole watts */
+	POWER_MEANS_LIMIT, /* NVMe Base 2.3: Power Limit, feature 23h, to 10 mW and finer */
+	POWER_MEANS_COUNT_
+};
+const char *power_means_name(
+	enum power_means m); /* "power_state", "ocp_power_state", "power_limit" */
+
+#define OCP_POWER_STATES 128
+#define OCP_POWER_STATE_VALID 0x80u
+
+struct power_limits {
+	uint8_t means;          /* enum power_means */
+	uint8_t ocp_uuid_index; /* where the drive's UUID list has OCP's; 0: it has not */
+	uint8_t ocp_states[OCP_POWER_STATES]; /* MEANS_OCP, by watts: OCP_POWER_STATE_VALID and the
+						 power state */
+};
+
 struct power_table {
 	uint8_t count; /* NPSS + 1; 0 when the target has no power states */
 	struct power_state states[POWER_STATES_MAX];
+	struct power_limits limits;
 };
+
+/* What a drive is set to. */
+struct power_setting {
+	int8_t state;
+	int8_t fallback_state; /* where the limit forbids that state; -1: there is none */
+	int64_t limit_mw; /* by the drive's own means, a value that it can take; NONE without */
+};
+
+/* The limit as the drive's own means can take it, at most limit_mw; NONE: it has none, or none that
+ * is so low. */
+int64_t power_limits_value(const struct power_table *t, int64_t limit_mw);
+/* What a drive is set to, to keep a limit: by its own means where it has them, else by state.
+ * *missed: nothing is so low, the nearest was taken. state -1: it has no operational state. */
+struct power_setting power_limits_setting(
+	const struct power_table *t, int64_t limit_mw, bool *missed);
+bool power_setting_is_same(const struct power_setting *a, const struct power_setting *b);
+/* Is a drive that is in this state with this limit (NONE: none) as good as set? */
+bool power_setting_is_kept(const struct power_table *t, const struct power_setting *s,
+	int observed_state, int64_t observed_limit_mw);
 
 /*
  * Decodes the raw 4096-byte Identify Controller structure: NPSS and descriptors. Ranks above
@@ -94,6 +134,7 @@ struct power_effective {
 	int8_t holder;      /* index of the winning setting among the claims given, -1 none */
 	bool capped;        /* a cap changed what the setting chose */
 	bool unsatisfiable; /* no operational state fits the cap: the lowest-power one is taken */
+	struct power_setting setting; /* what the drive is set to; its state is state */
 };
 
 /*
@@ -104,6 +145,10 @@ struct power_effective {
  */
 struct power_effective power_effective_compute(
 	const struct power_table *t, const struct claim *claims, size_t n, int64_t now_ms);
+
+/* In milliwatts, when watts chose: what the drive's own means are set to, else the max power of the
+ * effective state, rounded up; NONE. */
+int64_t power_limit_in_force(const struct power_table *t, const struct power_effective *e);
 
 /* Is the wish meaningful for this table? field is prefixed with base ("" or "/desired"). */
 enum rc must_check power_wish_check(

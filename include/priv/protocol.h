@@ -62,22 +62,27 @@ struct priv_drive_ref {
 
 enum priv_verb {
 	PRIV_VERB_IDENTIFY,  /* controller and namespaces with their uses */
-	PRIV_VERB_POWER_GET, /* Get Features 02h, current */
-	PRIV_VERB_POWER_SET, /* Set Features 02h, then read back */
+	PRIV_VERB_POWER_GET, /* the power state and the limit by these means, current */
+	PRIV_VERB_POWER_SET, /* sets both, then reads them back */
 	PRIV_VERB_SMART,     /* log page 02h */
 	PRIV_VERB_COUNT_
 };
 
 struct priv_drive_op {
 	struct priv_drive_ref drive;
-	uint32_t verb;       /* enum priv_verb */
-	int32_t power_state; /* POWER_SET: 0–31 */
+	uint32_t verb;         /* enum priv_verb */
+	uint8_t means;         /* POWER_GET, POWER_SET: enum power_means, as the drive has said */
+	uint8_t uuid_index;    /* POWER_MEANS_OCP; 0–127 */
+	int8_t fallback_state; /* POWER_SET: where the limit forbids power_state; -1 none */
+	int32_t power_state;   /* POWER_SET: 0–31 */
+	int64_t limit_mw;      /* POWER_SET: NONE, or a value that the means can take */
 };
 
 /* One drive that sysfs, or the list of targets, shows. No command has been sent to it yet. */
 struct priv_found {
 	struct priv_drive_ref drive;
-	char model[41], firmware[9], transport[9], address[32], slot[24], subsystem_nqn[224];
+	char model[41], firmware[9], transport[9], slot[24], subsystem_nqn[224];
+	char address[DRIVE_ADDRESS_SIZE];
 	char sysfs_state[16]; /* "live", "resetting", "connecting", "dead" … */
 	int16_t numa_node;
 	uint16_t cntlid;
@@ -106,6 +111,7 @@ struct priv_drive_reply {
 			 comes should the drive still answer */
 	char msg[160];
 	int32_t power_state; /* POWER_GET, POWER_SET: what was read back */
+	int64_t limit_mw;    /* … by the means asked for; NONE none */
 	union {
 		struct drive_detail detail; /* IDENTIFY */
 		struct drive_health health; /* SMART */

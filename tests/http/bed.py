@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+from service import wait_until
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPT = os.path.join(HERE, "..", "support", "bed", "bed.sh")
 TOOLS = os.environ.get("BED", "build/bed")
@@ -95,3 +97,76 @@ class Bed:
         self.run(
             "ln", "-s", f"../../nvme/nvme{drive}", f"/sys/class/nvme-subsystem/nvme-subsys{drive}/nvme{drive}"
         )
+
+    def attribute(self, drive, name, value):
+        """What the kernel shows of the controller."""
+        self.run("sh", "-c", f"echo '{value}' >/sys/class/nvme/nvme{drive}/{name}")
+
+    def loop(self, drive):
+        """The loop device behind its first namespace."""
+        return os.path.basename(self.run("readlink", f"/sys/class/block/nvme{drive}n1").strip())
+
+    def add_namespace(self, drive, nsid, loop):
+        name = f"nvme{drive}n{nsid}"
+        self.run(
+            *("sh", "-ec"),
+            f"mkdir /sys/class/nvme/nvme{drive}/{name}; echo {nsid} >/sys/class/nvme/nvme{drive}/{name}/nsid;"
+            f"ln -sfn ../../devices/virtual/block/{loop} /sys/class/block/{name}; cp -a /dev/{loop} /dev/{name}",
+        )
+        self.set(drive, namespaces=max(nsid, self.get(drive, "namespaces")))
+
+    def remove_namespace(self, drive, nsid):
+        name = f"nvme{drive}n{nsid}"
+        self.run("rm", "-r", f"/sys/class/nvme/nvme{drive}/{name}", f"/sys/class/block/{name}", f"/dev/{name}")
+
+    def twin(self, drive, other):
+        """From now on it is a second controller of the other's subsystem and reaches the same namespace, which
+        hangs on the subsystem then."""
+        serial, nqn = self._bedctl("twin", drive, other).split()
+        self.attribute(drive, "serial", serial)
+        self.attribute(drive, "subsysnqn", nqn)
+        self.remove_namespace(drive, 1)
+        self.run(
+            *("sh", "-ec"),
+            f"cd /sys/class; rm -r nvme-subsystem/nvme-subsys{drive}; mkdir nvme/nvme{drive}/nvme{other}c{drive}n1;"
+            f"ln -s ../../nvme/nvme{drive} nvme-subsystem/nvme-subsys{other}/nvme{drive};"
+            f"mv nvme/nvme{other}/nvme{other}n1 nvme/nvme{other}/nvme{other}c{other}n1;"
+            f"echo 1 >nvme/nvme{drive}/nvme{other}c{drive}n1/nsid",
+        )
+
+
+class Drive:
+    """One drive as the daemon shows it and as the bed has it."""
+
+    def __init__(self, service, bed, number):
+        self.service = service
+        self.bed = bed
+        self.number = number
+        self.serial = f"BED{number:04}"
+        self.item = next(d for d in service.drives() if d["serial"] == self.serial)
+        self.id = self.item["id"]
+        self.href = self.item["href"]
+        self.desired = self.href + "/power/desired"
+
+    def now(self):
+        return self.service.json(self.href)
+
+    def power(self):
+        return self.service.json(self.href + "/power")
+
+    def device_state(self):
+        return self.bed.get(self.number, "power") & 0x1F
+
+    def run(self, workload, **fields):
+        return self.service.run(drives=[self.id], workload=workload, runtime_s=1, ramp_s=0, **fields)
+
+    def refusal(self, workload, **fields):
+        """Why a run is refused: at once, or, where only the helper knows better, when it would start."""
+        body = {"drives": [self.id], "workload": workload, "runtime_s": 1, **fields}
+        r = self.service.post("/api/v1/benchmarks", body)
+        if r.status_code != 202:
+            assert r.status_code in (400, 403, 409), r.text
+            return r.text
+        run = wait_until(lambda: (lambda x: x if x["ended_at"] else None)(self.service.json(r.headers["Location"])))
+        assert run["state"] == "failed"
+        return run["reason"]

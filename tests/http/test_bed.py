@@ -4,7 +4,7 @@ import os
 import subprocess
 
 import pytest
-from bed import Bed
+from bed import Bed, Drive
 from service import Service, wait_until
 
 COUNT = 3
@@ -31,43 +31,6 @@ def service(bed):
     wait_until(lambda: len(service.drives()) == COUNT, what="all drives listed")
     yield service
     service.close()
-
-
-class Drive:
-    """One drive as the daemon shows it and as the bed has it."""
-
-    def __init__(self, service, bed, number):
-        self.service = service
-        self.bed = bed
-        self.number = number
-        self.serial = f"BED{number:04}"
-        self.item = next(d for d in service.drives() if d["serial"] == self.serial)
-        self.id = self.item["id"]
-        self.href = self.item["href"]
-        self.desired = self.href + "/power/desired"
-
-    def now(self):
-        return self.service.json(self.href)
-
-    def power(self):
-        return self.service.json(self.href + "/power")
-
-    def device_state(self):
-        return self.bed.get(self.number, "power") & 0x1F
-
-    def run(self, workload, **fields):
-        return self.service.run(drives=[self.id], workload=workload, runtime_s=1, ramp_s=0, **fields)
-
-    def refusal(self, workload, **fields):
-        """Why a run is refused: at once, or, where only the helper knows better, when it would start."""
-        body = {"drives": [self.id], "workload": workload, "runtime_s": 1, **fields}
-        r = self.service.post("/api/v1/benchmarks", body)
-        if r.status_code != 202:
-            assert r.status_code in (400, 403, 409), r.text
-            return r.text
-        run = wait_until(lambda: (lambda x: x if x["ended_at"] else None)(self.service.json(r.headers["Location"])))
-        assert run["state"] == "failed"
-        return run["reason"]
 
 
 @pytest.fixture

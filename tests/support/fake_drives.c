@@ -15,7 +15,7 @@
 struct question {
 	int drive; /* -1: a scan */
 	enum drive_verb verb;
-	int power_state;
+	struct power_setting setting;
 	drive_reply_fn *fn;
 	void (*found)(void *arg, const struct drive_found *f);
 	void (*done)(void *arg, enum rc rc, const char *reason);
@@ -28,6 +28,7 @@ struct fake_drive {
 	struct drive_detail detail;
 	struct drive_health health;
 	int power_state;
+	int64_t limit_mw;
 	int refused_state;
 	enum rc refused_rc;
 	uint16_t refused_status;
@@ -70,26 +71,30 @@ static bool take(struct fake_drives *f, struct question *out) {
 	return false;
 }
 
-static void set_power(struct fake_drive *d, int state, struct drive_reply *r) {
-	if (state == d->refused_state) {
+static void set_power(
+	struct fake_drive *d, const struct power_setting *setting, struct drive_reply *r) {
+	if (setting->state == d->refused_state) {
 		r->rc = err_set(&r->err, d->refused_rc, "made up");
 		r->err.nvme_status = d->refused_status;
 		return;
 	}
-	d->power_state = state;
+	d->power_state = setting->state;
+	d->limit_mw = setting->limit_mw;
 }
 
 static void answer(struct fake_drives *f, const struct question *q) {
 	struct fake_drive *d = &f->drives[q->drive];
 	struct drive_detail detail = d->detail;
 	struct drive_health health = d->health;
-	struct drive_reply r = {.rc = RC_OK, .power_state = -1};
+	struct drive_reply r = {.rc = RC_OK, .power_state = -1, .limit_mw = NONE};
 	if (!d->present)
 		r.rc = err_set(&r.err, RC_NOT_FOUND, "no such drive any more");
 	else if (q->verb == DRIVE_POWER_SET)
-		set_power(d, q->power_state, &r);
-	if (!r.rc && (q->verb == DRIVE_POWER_GET || q->verb == DRIVE_POWER_SET))
+		set_power(d, &q->setting, &r);
+	if (!r.rc && (q->verb == DRIVE_POWER_GET || q->verb == DRIVE_POWER_SET)) {
 		r.power_state = d->power_state;
+		r.limit_mw = d->limit_mw;
+	}
 	if (!r.rc && q->verb == DRIVE_IDENTIFY)
 		r.detail = &detail;
 	if (!r.rc && q->verb == DRIVE_SMART)
@@ -146,11 +151,11 @@ static enum rc ask(struct fake_drives *f, const struct question *q, struct err *
 	return room ? RC_OK : err_set(err, RC_FULL, "too many questions");
 }
 
-static enum rc submit(void *source, const struct drive *d, enum drive_verb verb, int power_state,
+static enum rc submit(void *source, const struct drive *d, const struct drive_question *asked,
 	drive_reply_fn *fn, void *arg, struct err *err) {
 	const struct question q = {.drive = d->name[4] - '0',
-		.verb = verb,
-		.power_state = power_state,
+		.verb = asked->verb,
+		.setting = asked->setting,
 		.fn = fn,
 		.arg = arg};
 	return ask(source, &q, err);
@@ -206,7 +211,7 @@ int fake_drive_add(struct fake_drives *f, const char *serial) {
 	pthread_mutex_lock(&f->lock);
 	const int n = f->count++;
 	struct fake_drive *d = &f->drives[n];
-	*d = (struct fake_drive){.present = true, .refused_state = -1};
+	*d = (struct fake_drive){.present = true, .refused_state = -1, .limit_mw = NONE};
 	d->found.drive.kind = DRIVE_NVME;
 	d->found.drive.state = DRIVE_LIVE;
 	d->found.drive.capacity_bytes = 1000000;
@@ -242,6 +247,7 @@ void fake_drive_return(struct fake_drives *f, int n) {
 	WITH_DRIVE(f, n, d, {
 		d->present = true;
 		d->power_state = 0;
+		d->limit_mw = NONE;
 	});
 }
 
@@ -260,6 +266,33 @@ int fake_drive_power(struct fake_drives *f, int n) {
 	int state;
 	WITH_DRIVE(f, n, d, state = d->power_state);
 	return state;
+}
+
+void fake_drive_offer(struct fake_drives *f, int n, enum power_means means) {
+	WITH_DRIVE(f, n, d, {
+		d->detail.power.limits.means = (uint8_t)means;
+		/* 12 W and 18 W, one below the other. */
+		d->detail.power.limits.ocp_states[12] = OCP_POWER_STATE_VALID | 2;
+		d->detail.power.limits.ocp_states[18] = OCP_POWER_STATE_VALID | 1;
+	});
+}
+
+int64_t fake_drive_limit(struct fake_drives *f, int n) {
+	int64_t limit_mw;
+	WITH_DRIVE(f, n, d, limit_mw = d->limit_mw);
+	return limit_mw;
+}
+
+void fake_drive_set_limit(struct fake_drives *f, int n, int64_t limit_mw) {
+	WITH_DRIVE(f, n, d, d->limit_mw = limit_mw);
+}
+
+void fake_drive_set_subsystem(struct fake_drives *f, int n, const char *nqn) {
+	WITH_DRIVE(f, n, d, {
+		str_copy(d->found.subsystem_nqn, sizeof(d->found.subsystem_nqn), nqn);
+		d->found.cntlid = (uint16_t)n;
+		d->found.cntlid_matters = true;
+	});
 }
 
 void fake_drive_hang(struct fake_drives *f, int n, bool hang) {

@@ -25,6 +25,12 @@ void fake_drive_return(struct fake_drives *f, int n);
 void fake_drive_set_state(struct fake_drives *f, int n, enum drive_state s);
 void fake_drive_set_power(struct fake_drives *f, int n, int state);
 int fake_drive_power(struct fake_drives *f, int n);
+/* How it keeps a limit, from the next identification on; OCP: 12 W is state 2, 18 W state 1. */
+void fake_drive_offer(struct fake_drives *f, int n, enum power_means means);
+int64_t fake_drive_limit(struct fake_drives *f, int n);
+void fake_drive_set_limit(struct fake_drives *f, int n, int64_t limit_mw);
+/* It is one of several controllers of the subsystem. */
+void fake_drive_set_subsystem(struct fake_drives *f, int n, const char *nqn);
 /* While it hangs, questions are kept; afterwards they are answered in order. */
 void fake_drive_hang(struct fake_drives *f, int n, bool hang);
 /* The same for questions about power alone. */

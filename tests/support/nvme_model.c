@@ -6,6 +6,7 @@
 
 #define IDENTIFY_BYTES 4096
 #define SMART_BYTES 512
+#define LOG_MAX_BYTES 4096
 #define LAST_STATE 3
 #define NSID_ALL 0xffffffffu
 
@@ -13,7 +14,9 @@ enum { ADMIN_GET_LOG = 0x02, ADMIN_IDENTIFY = 0x06, ADMIN_SET_FEATURES = 0x09 };
 enum { ADMIN_GET_FEATURES = 0x0a, ADMIN_KEEP_ALIVE = 0x18 };
 enum { IO_RESERVATION_REPORT = 0x0e, RESERVATION_BYTES = 64 };
 enum { CNS_NAMESPACE = 0x00, CNS_CONTROLLER = 0x01, CNS_ACTIVE = 0x02, CNS_DESCRIPTORS = 0x03 };
-enum { FEATURE_POWER = 0x02, FEATURE_TEMPERATURE = 0x04, LOG_SMART = 0x02 };
+enum { CNS_UUIDS = 0x17, OCP_UUID_INDEX = 2 };
+enum { FEATURE_POWER = 0x02, FEATURE_TEMPERATURE = 0x04, FEATURE_LIMIT = 0x23 };
+enum { FEATURE_OCP_POWER = 0xc7, LOG_SMART = 0x02, LOG_OCP_CAPABILITIES = 0xc4 };
 enum { SELECT_CURRENT, SELECT_DEFAULT, SELECT_SAVED, SELECT_CAPABILITIES };
 
 #define CAPABILITY_CHANGEABLE 4u
@@ -55,6 +58,7 @@ void nvme_model_init(struct nvme_model *m, unsigned number) {
 		.firmware = "1.0",
 		.cntlid = (uint16_t)(number + 1),
 		.blocks = 131072,
+		.namespaces = 1,
 		.temperature_k = 311,
 		.data_read = 1000,
 		.data_written = 2000,
@@ -114,8 +118,9 @@ static int identify_controller(const struct nvme_model *m, uint8_t *p) {
 	put_padded(p + 64, 8, m->firmware);
 	put16(p + 78, m->cntlid);
 	put32(p + 80, 0x20000); /* NVMe 2.0 */
-	p[111] = 1;             /* an I/O controller */
-	p[261] = 2;             /* log page attributes: commands supported and effects */
+	put32(p + 96, (m->has_limit ? 1u << 20 : 0) | (m->has_ocp ? 1u << 9 : 0));
+	p[111] = 1; /* an I/O controller */
+	p[261] = 2; /* log page attributes: commands supported and effects */
 	p[263] = LAST_STATE;
 	p[265] = 1; /* autonomous transitions */
 	put16(p + 266, 343);
@@ -125,7 +130,7 @@ static int identify_controller(const struct nvme_model *m, uint8_t *p) {
 	put16(p + 326, 353);
 	p[512] = 0x66;
 	p[513] = 0x44;
-	put32(p + 516, 1); /* one namespace */
+	put32(p + 516, m->namespaces);
 	put16(p + 520, m->reservable ? 1 << 5 : 0);
 	p[525] = 1; /* volatile write cache */
 	memcpy(p + 768, m->subsystem_nqn, strlen(m->subsystem_nqn));
@@ -134,8 +139,12 @@ static int identify_controller(const struct nvme_model *m, uint8_t *p) {
 	return NVME_MODEL_OK;
 }
 
+static bool has_namespace(const struct nvme_model *m, uint32_t nsid) {
+	return nsid >= 1 && nsid <= m->namespaces;
+}
+
 static int identify_namespace(const struct nvme_model *m, uint32_t nsid, uint8_t *p) {
-	if (nsid != 1 && nsid != NSID_ALL)
+	if (!has_namespace(m, nsid) && nsid != NSID_ALL)
 		return NVME_MODEL_INVALID_NAMESPACE;
 	put64(p, m->blocks);
 	put64(p + 8, m->blocks);
@@ -146,12 +155,24 @@ static int identify_namespace(const struct nvme_model *m, uint32_t nsid, uint8_t
 }
 
 static int identify_descriptors(const struct nvme_model *m, uint32_t nsid, uint8_t *p) {
-	if (nsid != 1)
+	if (!has_namespace(m, nsid))
 		return NVME_MODEL_INVALID_NAMESPACE;
 	p[0] = 3; /* a UUID */
 	p[1] = 16;
-	p[4] = 0xbe;
+	p[4] = (uint8_t)(0xbd + nsid);
 	put_padded(p + 5, 15, m->serial);
+	return NVME_MODEL_OK;
+}
+
+/* A vendor's own UUID first, then OCP's. */
+static int identify_uuids(const struct nvme_model *m, uint8_t *p) {
+	static const uint8_t ocp[] = {0xc1, 0x94, 0xd5, 0x5b, 0xe0, 0x94, 0x47, 0x94, 0xa2, 0x1d,
+		0x29, 0x99, 0x8f, 0x56, 0xbe, 0x6f};
+
+	if (!m->has_ocp)
+		return NVME_MODEL_INVALID_FIELD;
+	memset(p + 32 + 16, 0x11, sizeof(ocp));
+	memcpy(p + 32 * (size_t)OCP_UUID_INDEX + 16, ocp, sizeof(ocp));
 	return NVME_MODEL_OK;
 }
 
@@ -168,8 +189,11 @@ static int identify(const struct nvme_model *m, const struct nvme_model_command 
 		return identify_namespace(m, c->nsid, p);
 	case CNS_DESCRIPTORS:
 		return identify_descriptors(m, c->nsid, p);
+	case CNS_UUIDS:
+		return identify_uuids(m, p);
 	case CNS_ACTIVE:
-		put32(p, c->nsid < 1 ? 1 : 0);
+		for (uint32_t i = 0; c->nsid + i < m->namespaces; i++)
+			put32(p + 4 * (size_t)i, c->nsid + i + 1);
 		return NVME_MODEL_OK;
 	default:
 		return NVME_MODEL_INVALID_FIELD;
@@ -179,6 +203,11 @@ static int identify(const struct nvme_model *m, const struct nvme_model_command 
 /* --- features ----------------------------------------------------------------------------------
  */
 
+/* Value and scale, as feature 23h has them, in 0.01 W. */
+static uint32_t limit_cw(uint32_t limit) {
+	return (limit & 0xffff) / ((limit >> 16 & 3) == 1 ? 100u : 1u);
+}
+
 static int set_power(struct nvme_model *m, const struct nvme_model_command *c) {
 	if (m->power_fixed)
 		return NVME_MODEL_NOT_CHANGEABLE;
@@ -186,12 +215,57 @@ static int set_power(struct nvme_model *m, const struct nvme_model_command *c) {
 		return NVME_MODEL_NOT_SAVEABLE;
 	if ((c->cdw11 & 0x1f) > LAST_STATE || c->cdw11 >> 8)
 		return NVME_MODEL_INVALID_FIELD;
+	if (m->limit_forbids && m->limit && states[c->cdw11 & 0x1f].max_cw > limit_cw(m->limit))
+		return NVME_MODEL_INVALID_FIELD;
 	m->power = c->cdw11;
 	return NVME_MODEL_OK;
 }
 
+/* Its lowest operational state takes 10 W. */
+static int set_limit(struct nvme_model *m, const struct nvme_model_command *c) {
+	if (!m->has_limit)
+		return NVME_MODEL_INVALID_FIELD;
+	if (c->cdw11 && limit_cw(c->cdw11) < states[LAST_STATE - 1].max_cw)
+		return NVME_MODEL_LIMIT_TOO_LOW;
+	m->limit = c->cdw11;
+	while (m->limit_forbids && m->limit && states[m->power & 0x1f].max_cw > limit_cw(m->limit))
+		m->power++;
+	return NVME_MODEL_OK;
+}
+
+static bool is_ocp(const struct nvme_model *m, uint32_t uuid_index) {
+	return m->has_ocp && (uuid_index & 0x7f) == OCP_UUID_INDEX;
+}
+
+/* The states' own watts are valid, and 12 W, which is state 2 as 10 W is. */
+static int ocp_state(unsigned watts) {
+	for (int i = 0; i < LAST_STATE; i++)
+		if (watts == states[i].max_cw / 100u || (i == LAST_STATE - 1 && watts == 12))
+			return i;
+	return -1;
+}
+
+static int set_ocp_power(struct nvme_model *m, const struct nvme_model_command *c) {
+	int state = ocp_state(c->cdw11 & 0xff);
+
+	if (!is_ocp(m, c->cdw14) || state < 0)
+		return NVME_MODEL_INVALID_FIELD;
+	m->ocp_watts = (uint8_t)c->cdw11;
+	m->power = (uint32_t)state;
+	return NVME_MODEL_OK;
+}
+
 static int set_features(struct nvme_model *m, const struct nvme_model_command *c) {
-	return (c->cdw10 & 0xff) == FEATURE_POWER ? set_power(m, c) : NVME_MODEL_INVALID_FIELD;
+	switch (c->cdw10 & 0xff) {
+	case FEATURE_POWER:
+		return set_power(m, c);
+	case FEATURE_LIMIT:
+		return set_limit(m, c);
+	case FEATURE_OCP_POWER:
+		return set_ocp_power(m, c);
+	default:
+		return NVME_MODEL_INVALID_FIELD;
+	}
 }
 
 static int get_features(const struct nvme_model *m, struct nvme_model_command *c) {
@@ -205,6 +279,18 @@ static int get_features(const struct nvme_model *m, struct nvme_model_command *c
 		break;
 	case FEATURE_TEMPERATURE:
 		current = preset = 343;
+		break;
+	case FEATURE_LIMIT:
+		if (!m->has_limit)
+			return NVME_MODEL_INVALID_FIELD;
+		current = m->limit;
+		preset = 0;
+		break;
+	case FEATURE_OCP_POWER:
+		if (!is_ocp(m, c->cdw14))
+			return NVME_MODEL_INVALID_FIELD;
+		current = m->ocp_watts;
+		preset = 25;
 		break;
 	default:
 		return NVME_MODEL_INVALID_FIELD;
@@ -234,17 +320,44 @@ static void smart_log(const struct nvme_model *m, uint8_t p[SMART_BYTES]) {
 	put16(p + 200, m->temperature_k);
 }
 
+static void ocp_capabilities(uint8_t p[LOG_MAX_BYTES]) {
+	static const uint8_t guid[] = {0x97, 0x42, 0x05, 0x0d, 0xd1, 0xe1, 0xc9, 0x98, 0x5d, 0x49,
+		0x58, 0x4b, 0x91, 0x3c, 0x05, 0xb7};
+
+	put16(p + 14, 10);
+	for (unsigned watts = 0; watts < 128; watts++)
+		if (ocp_state(watts) >= 0)
+			p[16 + watts] = (uint8_t)(0x80 | ocp_state(watts));
+	memcpy(p + 4080, guid, sizeof(guid));
+}
+
+/* Its bytes, 0: it has no such log. */
+static uint32_t make_log(
+	const struct nvme_model *m, const struct nvme_model_command *c, uint8_t p[LOG_MAX_BYTES]) {
+	memset(p, 0, LOG_MAX_BYTES);
+	switch (c->cdw10 & 0xff) {
+	case LOG_SMART:
+		smart_log(m, p);
+		return SMART_BYTES;
+	case LOG_OCP_CAPABILITIES:
+		ocp_capabilities(p);
+		return is_ocp(m, c->cdw14) ? LOG_MAX_BYTES : 0;
+	default:
+		return 0;
+	}
+}
+
 static int get_log(const struct nvme_model *m, const struct nvme_model_command *c) {
 	uint32_t dwords = (c->cdw10 >> 16 | c->cdw11 << 16) + 1;
 	uint64_t offset = (uint64_t)c->cdw13 << 32 | c->cdw12, left;
-	uint8_t page[SMART_BYTES];
+	uint8_t page[LOG_MAX_BYTES];
+	uint32_t bytes = make_log(m, c, page);
 
-	if ((c->cdw10 & 0xff) != LOG_SMART)
+	if (bytes == 0)
 		return NVME_MODEL_INVALID_LOG;
-	if (!c->data || (uint64_t)dwords * 4 > c->data_bytes || offset > SMART_BYTES)
+	if (!c->data || (uint64_t)dwords * 4 > c->data_bytes || offset > bytes)
 		return NVME_MODEL_INVALID_FIELD;
-	smart_log(m, page);
-	left = SMART_BYTES - offset;
+	left = bytes - offset;
 	memset(c->data, 0, (size_t)dwords * 4);
 	memcpy(c->data, page + offset, left < (uint64_t)dwords * 4 ? left : (size_t)dwords * 4);
 	return NVME_MODEL_OK;
@@ -258,7 +371,7 @@ static int reservation_report(const struct nvme_model *m, const struct nvme_mode
 
 	if (!m->reservable)
 		return NVME_MODEL_INVALID_OPCODE;
-	if (c->nsid != 1)
+	if (!has_namespace(m, c->nsid))
 		return NVME_MODEL_INVALID_NAMESPACE;
 	if ((c->cdw11 & 1) != m->long_host_ids)
 		return NVME_MODEL_HOST_ID_FORMAT;

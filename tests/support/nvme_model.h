@@ -20,17 +20,25 @@ enum nvme_model_status {
 	NVME_MODEL_INVALID_LOG = 0x4109,
 	NVME_MODEL_NOT_SAVEABLE = 0x410d,
 	NVME_MODEL_NOT_CHANGEABLE = 0x410e,
+	NVME_MODEL_LIMIT_TOO_LOW = 0x413e,
 };
 
 struct nvme_model {
 	char serial[21], model[41], firmware[9], subsystem_nqn[224];
 	uint16_t cntlid;
-	uint64_t blocks; /* of its one namespace, 512 bytes each */
+	uint64_t blocks;     /* of each namespace, 512 bytes each */
+	uint32_t namespaces; /* 1 … so many */
 
-	uint32_t power;      /* feature 02h as set: state and workload hint */
-	bool power_fixed;    /* Set Features 02h is refused as not changeable */
-	uint8_t nmic;        /* 1: several controllers may be attached to the namespace */
-	bool reservable;     /* it knows reservations */
+	uint32_t power;     /* feature 02h as set: state and workload hint */
+	bool power_fixed;   /* Set Features 02h is refused as not changeable */
+	bool has_limit;     /* feature 23h: NVMe Power Limit */
+	bool limit_forbids; /* … forbids states of a higher max power, instead of holding them down
+			     */
+	uint32_t limit;     /* as set: value and scale */
+	bool has_ocp;       /* a UUID list with OCP's, its feature C7h and logs */
+	uint8_t ocp_watts;  /* feature C7h as set */
+	uint8_t nmic;       /* 1: several controllers may be attached to the namespace */
+	bool reservable;    /* it knows reservations */
 	bool long_host_ids;  /* they are registered with 16 bytes, not 8 */
 	uint8_t reservation; /* type, 0 none */
 	uint16_t registrants;
@@ -50,7 +58,7 @@ struct nvme_model {
 /* A command, as struct nvme_passthru_cmd has it. */
 struct nvme_model_command {
 	uint8_t opcode;
-	uint32_t nsid, cdw10, cdw11, cdw12, cdw13;
+	uint32_t nsid, cdw10, cdw11, cdw12, cdw13, cdw14;
 	void *data;
 	uint32_t data_bytes;
 	uint32_t result; /* filled in */

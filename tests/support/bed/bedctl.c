@@ -3,6 +3,7 @@
  *   bedctl init COUNT          makes $BED_STATE, prints "serial nqn cntlid firmware model" a drive
  *   bedctl get DRIVE FIELD
  *   bedctl set DRIVE FIELD VALUE
+ *   bedctl twin DRIVE OTHER    makes it a second controller of the other's subsystem
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,6 +27,12 @@ static const struct {
 } fields[] = {
 	FIELD(power),
 	FIELD(power_fixed),
+	FIELD(namespaces),
+	FIELD(has_limit),
+	FIELD(limit_forbids),
+	FIELD(limit),
+	FIELD(has_ocp),
+	FIELD(ocp_watts),
 	FIELD(nmic),
 	FIELD(reservable),
 	FIELD(long_host_ids),
@@ -121,6 +128,17 @@ static void set(const char *drive, const char *name, const char *value) {
 	memcpy(field, &v, size);
 }
 
+static void twin(const char *drive, const char *other) {
+	int fd;
+	struct bed_state *s = map_state(0, &fd);
+	struct nvme_model *m = &s->drives[number(drive, s->count - 1)];
+	const struct nvme_model *o = &s->drives[number(other, s->count - 1)];
+
+	memcpy(m->serial, o->serial, sizeof(m->serial));
+	memcpy(m->subsystem_nqn, o->subsystem_nqn, sizeof(m->subsystem_nqn));
+	printf("%s %s\n", m->serial, m->subsystem_nqn);
+}
+
 int main(int argc, char **argv) {
 	if (argc == 3 && strcmp(argv[1], "init") == 0)
 		init((unsigned)number(argv[2], BED_MAX_DRIVES));
@@ -128,7 +146,9 @@ int main(int argc, char **argv) {
 		get(argv[2], argv[3]);
 	else if (argc == 5 && strcmp(argv[1], "set") == 0)
 		set(argv[2], argv[3], argv[4]);
+	else if (argc == 4 && strcmp(argv[1], "twin") == 0)
+		twin(argv[2], argv[3]);
 	else
-		die("init COUNT | get DRIVE FIELD | set DRIVE FIELD VALUE");
+		die("init COUNT | get DRIVE FIELD | set DRIVE FIELD VALUE | twin DRIVE OTHER");
 	return 0;
 }

@@ -72,6 +72,7 @@ static int command(struct nvme_model *m, bool io, struct nvme_passthru_cmd *cmd)
 		.cdw11 = cmd->cdw11,
 		.cdw12 = cmd->cdw12,
 		.cdw13 = cmd->cdw13,
+		.cdw14 = cmd->cdw14,
 		.data = (void *)(uintptr_t)cmd->addr,
 		.data_bytes = cmd->data_len,
 	};

@@ -105,8 +105,8 @@ void drives_each(struct drives *ds unused_arg, const char *after unused_arg,
 
 /* Answers at once, in the caller's thread. */
 enum rc drives_submit(struct drives *ds unused_arg, const char *id, enum drive_verb verb,
-	int power_state unused_arg, bool internal, drive_reply_fn *fn, void *arg,
-	struct err *err unused_arg) {
+	const struct power_setting *setting unused_arg, bool internal, drive_reply_fn *fn,
+	void *arg, struct err *err unused_arg) {
 	struct drive_reply r = {.rc = world.identify_rc, .power_state = -1};
 	assert_int_equal(verb, DRIVE_IDENTIFY);
 	assert_true(internal);

@@ -207,7 +207,9 @@ static struct latch *ask(struct fixture *f, const char *id, enum drive_verb verb
 	struct err err;
 	struct latch *l = latch_new(sizeof(struct answer));
 	latch_ref(l);
-	const enum rc rc = drives_submit(f->drives, id, verb, state, false, on_reply, l, &err);
+	const struct power_setting setting = {
+		.state = (int8_t)state, .fallback_state = -1, .limit_mw = NONE};
+	const enum rc rc = drives_submit(f->drives, id, verb, &setting, false, on_reply, l, &err);
 	if (rc)
 		fail_msg("%s", err.msg);
 	return l;
@@ -282,6 +284,31 @@ static void a_serial_that_two_have_is_unique_to_none(void **state) {
 	assert_int_equal(drives_count(f->drives), 3);
 }
 
+struct tally {
+	size_t count, unique;
+};
+
+static bool tally_unique(void *arg, const struct drive *d, const char *labels unused_arg) {
+	struct tally *t = arg;
+	t->count++;
+	t->unique += d->serial_unique;
+	return true;
+}
+
+static void controllers_of_one_subsystem_have_the_serial_of_one_device(void **state) {
+	struct fixture *f = *state;
+	const char *serials[] = {"SAME", "SAME", "TWICE", "TWICE", "TWICE"};
+	const char *nqns[] = {"nqn:a", "nqn:a", "nqn:b", "nqn:b", "nqn:c"};
+	struct tally t = {0};
+	for (size_t i = 0; i < array_len(serials); i++)
+		fake_drive_set_subsystem(f->fake, fake_drive_add(f->fake, serials[i]), nqns[i]);
+	start(f, LONG_MS);
+	assert_int_equal(drives_count(f->drives), array_len(serials));
+	drives_each(f->drives, "", tally_unique, &t);
+	assert_int_equal(t.count, array_len(serials));
+	assert_int_equal(t.unique, 2);
+}
+
 static void a_drive_that_goes_is_gone_and_comes_back_as_itself(void **state) {
 	struct fixture *f = *state;
 	char id[DRIVE_ID_SIZE];
@@ -295,7 +322,7 @@ static void a_drive_that_goes_is_gone_and_comes_back_as_itself(void **state) {
 	wait_for_state(f, id, DRIVE_GONE);
 	wait_for_events(f, EVENT_DRIVE_REMOVED, 1);
 	assert_int_equal(
-		drives_submit(f->drives, id, DRIVE_POWER_GET, -1, false, on_reply, NULL, &err),
+		drives_submit(f->drives, id, DRIVE_POWER_GET, NULL, false, on_reply, NULL, &err),
 		RC_UNAVAILABLE);
 	fake_drive_return(f->fake, n);
 	drives_rescan(f->drives);
@@ -461,10 +488,10 @@ static void two_wait_for_a_drive_and_no_more(void **state) {
 	struct latch *first = ask(f, id, DRIVE_POWER_GET, -1);
 	struct latch *second = ask(f, id, DRIVE_POWER_GET, -1);
 	assert_int_equal(
-		drives_submit(f->drives, id, DRIVE_POWER_GET, -1, false, on_reply, NULL, &err),
+		drives_submit(f->drives, id, DRIVE_POWER_GET, NULL, false, on_reply, NULL, &err),
 		RC_FULL);
 	assert_int_equal(
-		drives_submit(f->drives, id, DRIVE_POWER_GET, -1, true, NULL, NULL, &err), RC_OK);
+		drives_submit(f->drives, id, DRIVE_POWER_GET, NULL, true, NULL, NULL, &err), RC_OK);
 	fake_drive_hang(f->fake, n, false);
 	assert_int_equal(answer_of(first).rc, RC_OK);
 	assert_int_equal(answer_of(second).rc, RC_OK);
@@ -482,7 +509,7 @@ static void a_drive_that_never_answers_is_not_asked_for_ever(void **state) {
 	for (int i = 0; i < DRIVE_MAX_COMMANDS; i++)
 		assert_int_equal(answer_of(ask(f, id, DRIVE_POWER_GET, -1)).rc, RC_TIMEOUT);
 	assert_int_equal(
-		drives_submit(f->drives, id, DRIVE_POWER_GET, -1, false, on_reply, NULL, &err),
+		drives_submit(f->drives, id, DRIVE_POWER_GET, NULL, false, on_reply, NULL, &err),
 		RC_FULL);
 	fake_drive_hang(f->fake, n, false);
 	wait_for_state(f, id, DRIVE_LIVE);
@@ -802,7 +829,7 @@ static void nobody_knows_an_unknown_drive(void **state) {
 	assert_int_equal(drives_get(f->drives, "x", &d, NULL, NULL, &err), RC_NOT_FOUND);
 	assert_int_equal(drives_table(f->drives, "x", &t, &err), RC_NOT_FOUND);
 	assert_int_equal(
-		drives_submit(f->drives, "x", DRIVE_SMART, -1, false, on_reply, NULL, &err),
+		drives_submit(f->drives, "x", DRIVE_SMART, NULL, false, on_reply, NULL, &err),
 		RC_NOT_FOUND);
 }
 
@@ -814,7 +841,10 @@ static void *hammer(void *arg) {
 	fake_drive_id(f->drives, "S1", id);
 	for (int i = 0; i < 200; i++) {
 		drives_rescan(f->drives);
-		(void)!drives_submit(f->drives, id, DRIVE_POWER_SET, i % 3, true, NULL, NULL, &err);
+		const struct power_setting setting = {
+			.state = (int8_t)(i % 3), .fallback_state = -1, .limit_mw = NONE};
+		(void)!drives_submit(
+			f->drives, id, DRIVE_POWER_SET, &setting, true, NULL, NULL, &err);
 		(void)!drives_get(f->drives, id, &d, NULL, NULL, &err);
 		drives_set_effective(f->drives, id, i % 3, i % 2);
 	}
@@ -848,6 +878,7 @@ int main(void) {
 		TEST(found_drives_are_identified_and_listed),
 		TEST(an_id_outlives_name_and_restart),
 		TEST(a_serial_that_two_have_is_unique_to_none),
+		TEST(controllers_of_one_subsystem_have_the_serial_of_one_device),
 		TEST(a_drive_that_goes_is_gone_and_comes_back_as_itself),
 		TEST(an_answer_that_says_gone_brings_a_scan),
 		TEST(a_reset_has_the_drive_identified_again),

@@ -46,6 +46,70 @@ static void a_limit_chooses_a_state(void **state) {
 	assert_int_equal(pf_view(f).limit_mw, 18000);
 }
 
+static struct power_outcome set_limit(struct power_fixture *f, int64_t limit_mw) {
+	const struct power_wish w = {.state = -1, .limit_mw = limit_mw};
+	return pf_outcome_of(pf_begin_set(f, &w));
+}
+
+static void a_limit_is_kept_by_the_drives_own_means(void **state) {
+	struct power_fixture *f = *state;
+	fake_drive_offer(f->fake, f->n, POWER_MEANS_LIMIT);
+	pf_start(f, &(struct power_options){0});
+	const struct power_outcome o = set_limit(f, 20004);
+	assert_int_equal(o.rc, RC_OK);
+	assert_true(o.in_sync);
+	/* The fastest state, held down by the drive itself. */
+	assert_int_equal(o.observed_state, 0);
+	assert_int_equal(o.observed_limit_mw, 20000);
+	assert_int_equal(o.limit_mw, 20000);
+	assert_int_equal(o.wish.limit_mw, 20004);
+	assert_int_equal(o.limit_means, POWER_MEANS_LIMIT);
+	assert_int_equal(pf_view(f).limit_mw, 20000);
+	/* Who wishes a state wishes it without a limit. */
+	pf_set(f, 1);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), NONE);
+	set_limit(f, 15000);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), 15000);
+	pf_clear(f, false);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), NONE);
+}
+
+static void a_limit_that_is_lost_is_set_again(void **state) {
+	struct power_fixture *f = *state;
+	fake_drive_offer(f->fake, f->n, POWER_MEANS_LIMIT);
+	pf_start(f, &(struct power_options){.reconcile_ms = PF_SHORT_MS});
+	set_limit(f, 20000);
+	fake_drive_set_limit(f->fake, f->n, NONE);
+	pf_wait_for_events(f, EVENT_POWER_DRIFT, 1);
+	pf_wait_for_events(f, EVENT_POWER_APPLIED, 2);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), 20000);
+}
+
+static void a_lease_gives_the_limit_back(void **state) {
+	struct power_fixture *f = *state;
+	fake_drive_offer(f->fake, f->n, POWER_MEANS_LIMIT);
+	fake_drive_set_limit(f->fake, f->n, 17000);
+	pf_start(f, &(struct power_options){0});
+	pf_wait_for_observed(f, 0);
+	assert_int_equal(pf_take_lease(f, "r1", 2).observed_state, 2);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), NONE);
+	power_lease_end(f->power, "r1");
+	pf_wait_for_power(f, 0);
+	pf_wait_for_observed(f, 0);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), 17000);
+}
+
+static void an_ocp_limit_brings_its_state(void **state) {
+	struct power_fixture *f = *state;
+	fake_drive_offer(f->fake, f->n, POWER_MEANS_OCP);
+	pf_start(f, &(struct power_options){0});
+	const struct power_outcome o = set_limit(f, 17900);
+	assert_true(o.in_sync);
+	assert_int_equal(o.observed_state, 2);
+	assert_int_equal(o.limit_mw, 12000);
+	assert_int_equal(fake_drive_limit(f->fake, f->n), 12000);
+}
+
 static void the_same_wish_again_is_no_change(void **state) {
 	struct power_fixture *f = *state;
 	pf_start(f, &(struct power_options){0});
@@ -545,6 +609,10 @@ int main(void) {
 	const struct CMUnitTest tests[] = {
 		TEST(a_wish_is_set_read_back_and_kept),
 		TEST(a_limit_chooses_a_state),
+		TEST(a_limit_is_kept_by_the_drives_own_means),
+		TEST(a_limit_that_is_lost_is_set_again),
+		TEST(a_lease_gives_the_limit_back),
+		TEST(an_ocp_limit_brings_its_state),
 		TEST(the_same_wish_again_is_no_change),
 		TEST(wishes_without_meaning_are_refused_by_field),
 		TEST(versions_guard_the_claims),

@@ -93,8 +93,10 @@ static struct latch *submit(
 	struct fixture *f, unsigned drive, enum drive_verb verb, int power_state) {
 	struct err err;
 	struct latch *latch = latch_new(sizeof(struct answer));
-	assert_int_equal(f->source.ops->submit(f->source.self, &f->found[drive].drive, verb,
-				 power_state, take_answer, latch_ref(latch), &err),
+	const struct drive_question q = {
+		.verb = verb, .setting = {.state = (int8_t)power_state, .limit_mw = NONE}};
+	assert_int_equal(f->source.ops->submit(f->source.self, &f->found[drive].drive, &q,
+				 take_answer, latch_ref(latch), &err),
 		RC_OK);
 	return latch;
 }
@@ -156,9 +158,9 @@ static void a_strange_drive_is_not_found(void **state) {
 	struct fixture *f = *state;
 	struct err err;
 	const struct drive d = {.name = "sim00", .serial = "SIM0"};
+	const struct drive_question q = {.verb = DRIVE_IDENTIFY};
 	begin(f, "x");
-	assert_int_equal(f->source.ops->submit(
-				 f->source.self, &d, DRIVE_IDENTIFY, 0, take_answer, NULL, &err),
+	assert_int_equal(f->source.ops->submit(f->source.self, &d, &q, take_answer, NULL, &err),
 		RC_NOT_FOUND);
 	end(f);
 }
@@ -322,9 +324,11 @@ static void every_command_is_answered_once_also_at_the_end(void **state) {
 	unsigned accepted = 0;
 	f->model.states[1].entry_latency_us = 10e6;
 	begin(f, "x");
+	const struct drive_question q = {
+		.verb = DRIVE_POWER_SET, .setting = {.state = 1, .limit_mw = NONE}};
 	for (unsigned i = 0; i < 1000; i++) {
 		enum rc rc = f->source.ops->submit(
-			f->source.self, &f->found[0].drive, DRIVE_POWER_SET, 1, count, &c, &err);
+			f->source.self, &f->found[0].drive, &q, count, &c, &err);
 		accepted += rc == RC_OK;
 		if (rc)
 			assert_int_equal(rc, RC_FULL);

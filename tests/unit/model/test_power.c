@@ -27,7 +27,12 @@ struct effective_case {
 	const char *name;
 	struct claim claims[4];
 	size_t n;
-	struct power_effective want;
+	struct {
+		int state;
+		int64_t limit_mw;
+		int8_t holder;
+		bool capped, unsatisfiable;
+	} want;
 };
 
 static const struct effective_case effective_cases[] = {

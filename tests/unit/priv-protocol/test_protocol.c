@@ -46,6 +46,8 @@ static struct priv_drive_op *drive_op(void) {
 	snprintf(op->drive.serial, sizeof(op->drive.serial), "SN 1");
 	op->verb = PRIV_VERB_POWER_SET;
 	op->power_state = 2;
+	op->fallback_state = -1;
+	op->limit_mw = NONE;
 	return op;
 }
 
@@ -142,12 +144,43 @@ static void refuses_wrong_drive_ops(void **state) {
 	REFUSED(drive_op, verb, PRIV_VERB_COUNT_);
 	REFUSED(drive_op, power_state, 32);
 	REFUSED(drive_op, power_state, -1);
+	REFUSED(drive_op, fallback_state, 32);
+	REFUSED(drive_op, fallback_state, -2);
+	REFUSED(drive_op, means, POWER_MEANS_COUNT_);
+	REFUSED(drive_op, uuid_index, 128);
+	REFUSED(drive_op, limit_mw, 20000); /* by state there is none */
+	op = drive_op();
+	op->means = POWER_MEANS_LIMIT;
+	op->limit_mw = 655350;
+	assert_int_equal(check(), RC_OK);
+	op->limit_mw++;
+	assert_int_equal(check(), RC_CORRUPT);
+	op->limit_mw = 0;
+	assert_int_equal(check(), RC_CORRUPT);
 	op = drive_op();
 	memset(op->drive.name, 'x', sizeof(op->drive.name));
 	assert_int_equal(check(), RC_CORRUPT);
 	op = drive_op();
 	memset(op->drive.serial, 'x', sizeof(op->drive.serial));
 	assert_int_equal(check(), RC_CORRUPT);
+}
+
+static struct priv_hint *hint(void) {
+	struct priv_hint *h = message_of(PRIV_HINT);
+
+	snprintf(h->name, sizeof(h->name), "nvme3");
+	return h;
+}
+
+static void refuses_wrong_hints(void **state) {
+	(void)state;
+	hint();
+	assert_int_equal(check(), RC_OK);
+	hint()->name[0] = '\0';
+	assert_int_equal(check(), RC_OK);
+	REFUSED(hint, name[0], '/');
+	REFUSED(hint, reset, 2);
+	REFUSED(hint, lost, 2);
 }
 
 static void refuses_wrong_runs(void **state) {
@@ -334,6 +367,7 @@ int main(void) {
 		cmocka_unit_test(sizes_are_known_for_known_types),
 		cmocka_unit_test(refuses_a_wrong_envelope),
 		cmocka_unit_test(refuses_wrong_drive_ops),
+		cmocka_unit_test(refuses_wrong_hints),
 		cmocka_unit_test(refuses_wrong_runs),
 		cmocka_unit_test(refuses_wrong_answers),
 		cmocka_unit_test(survives_every_changed_byte),

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <cmocka.h>
 
+#include "priv/limits.h"
 #include "priv/nvme.h"
 #include "tests/support/nvme_model.h"
 
@@ -26,6 +27,7 @@ static int answer(struct nvme_passthru_cmd *cmd, bool io) {
 		.cdw11 = cmd->cdw11,
 		.cdw12 = cmd->cdw12,
 		.cdw13 = cmd->cdw13,
+		.cdw14 = cmd->cdw14,
 		.data = (void *)(uintptr_t)cmd->addr,
 		.data_bytes = cmd->data_len,
 	};
@@ -150,6 +152,156 @@ static void a_fixed_state_may_be_wished(void **state) {
 	assert_int_equal(nvme_drive_power_set(fd, 0, NULL), RC_REFUSED);
 }
 
+/* --- limits in watts ---------------------------------------------------------------------------
+ */
+
+static struct priv_drive_op set_op(enum power_means means, int8_t power_state, int64_t limit_mw) {
+	return (struct priv_drive_op){.verb = PRIV_VERB_POWER_SET,
+		.means = (uint8_t)means,
+		.power_state = power_state,
+		.fallback_state = -1,
+		.limit_mw = limit_mw};
+}
+
+static int64_t limit_of(enum power_means means, uint8_t uuid_index) {
+	int64_t limit_mw = 1;
+
+	assert_int_equal(limits_get(fd, means, uuid_index, &limit_mw, NULL), RC_OK);
+	return limit_mw;
+}
+
+static void tells_how_it_keeps_a_limit(void **state) {
+	struct drive_detail d = {0};
+
+	(void)state;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_int_equal(d.power.limits.means, POWER_MEANS_STATE);
+	assert_int_equal(d.power.limits.ocp_uuid_index, 0);
+	model.has_ocp = true;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_int_equal(d.power.limits.means, POWER_MEANS_OCP);
+	assert_int_equal(d.power.limits.ocp_uuid_index, 2);
+	assert_int_equal(power_limits_value(&d.power, 14000), 12000);
+	assert_int_equal(power_limits_value(&d.power, 9999), NONE);
+	/* The finer one is the better one. */
+	model.has_limit = true;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_int_equal(d.power.limits.means, POWER_MEANS_LIMIT);
+	assert_int_equal(d.power.limits.ocp_uuid_index, 2);
+}
+
+static void a_drive_without_means_is_asked_nothing_about_them(void **state) {
+	struct drive_detail d = {0};
+	const struct priv_drive_op op = set_op(POWER_MEANS_STATE, 2, NONE);
+	uint32_t before = model.commands;
+
+	(void)state;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_int_equal(model.commands - before, 1);
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(limit_of(POWER_MEANS_STATE, 0), NONE);
+	assert_int_equal(model.commands - before, 2);
+	assert_int_equal(model.power, 2);
+}
+
+static void sets_and_takes_away_a_power_limit(void **state) {
+	struct priv_drive_op op = set_op(POWER_MEANS_LIMIT, 0, 20000);
+
+	(void)state;
+	model.has_limit = true;
+	model.power = 2;
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(model.limit, 2000 | 2 << 16);
+	assert_int_equal(model.power, 0);
+	assert_int_equal(limit_of(POWER_MEANS_LIMIT, 0), 20000);
+	op = set_op(POWER_MEANS_LIMIT, 1, NONE);
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(model.limit, 0);
+	assert_int_equal(model.power, 1);
+	assert_int_equal(limit_of(POWER_MEANS_LIMIT, 0), NONE);
+}
+
+static void a_forbidden_state_gives_way_to_one_that_fits(void **state) {
+	struct priv_drive_op op = set_op(POWER_MEANS_LIMIT, 0, 20000);
+
+	(void)state;
+	model.has_limit = model.limit_forbids = true;
+	model.power = 2;
+	op.fallback_state = 1;
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(model.power, 1);
+}
+
+static void a_limit_that_is_too_low_is_refused(void **state) {
+	struct priv_drive_op op = set_op(POWER_MEANS_LIMIT, 0, 9000);
+	struct err err = {0};
+
+	(void)state;
+	model.has_limit = true;
+	assert_int_equal(limits_set(fd, &op, &err), RC_REFUSED);
+	assert_int_equal(err.nvme_status, 0x413e);
+	assert_int_equal(model.limit, 0);
+}
+
+static void sets_an_ocp_power_state(void **state) {
+	struct priv_drive_op op = set_op(POWER_MEANS_OCP, 2, 12000);
+
+	(void)state;
+	model.has_ocp = true;
+	op.uuid_index = 2;
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(model.ocp_watts, 12);
+	assert_int_equal(model.power, 2);
+	assert_int_equal(limit_of(POWER_MEANS_OCP, 2), 12000);
+	/* By state it is the state alone. */
+	op = set_op(POWER_MEANS_OCP, 0, NONE);
+	op.uuid_index = 2;
+	assert_int_equal(limits_set(fd, &op, NULL), RC_OK);
+	assert_int_equal(model.power, 0);
+	assert_int_equal(model.ocp_watts, 12);
+}
+
+/* What the asker believes is checked by asking the drive. */
+static void means_are_not_taken_on_trust(void **state) {
+	struct priv_drive_op op = set_op(POWER_MEANS_LIMIT, 0, 20000);
+	struct err err = {0};
+
+	(void)state;
+	assert_int_equal(limits_set(fd, &op, &err), RC_CONFLICT);
+	model.has_ocp = true;
+	op = set_op(POWER_MEANS_OCP, 2, 12000);
+	assert_int_equal(limits_set(fd, &op, &err), RC_CONFLICT); /* another UUID's feature */
+	op.uuid_index = 2;
+	op.limit_mw = 13000;
+	assert_int_equal(limits_set(fd, &op, &err), RC_CONFLICT);
+	op.limit_mw = 12500;
+	assert_int_equal(limits_set(fd, &op, &err), RC_CONFLICT);
+	assert_int_equal(model.power, 0);
+	assert_int_equal(model.ocp_watts, 0);
+}
+
+static void values_have_two_scales(void **state) {
+	static const struct {
+		int64_t limit_mw;
+		uint32_t dword;
+	} cases[] = {
+		{NONE, 0},
+		{1, 10 | 1 << 16},
+		{6553, 65530 | 1 << 16},
+		{6560, 656 | 2 << 16},
+		{25000, 2500 | 2 << 16},
+		{655350, 0xffff | 2 << 16},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		assert_int_equal(limits_encode(cases[i].limit_mw), cases[i].dword);
+		assert_int_equal(limits_decode(cases[i].dword), cases[i].limit_mw);
+	}
+	assert_int_equal(limits_decode(100), NONE);           /* without a scale */
+	assert_int_equal(limits_decode(100 | 3 << 16), NONE); /* of an unknown one */
+}
+
 /* --- health ----------------------------------------------------------------------------------- */
 
 static void reads_the_health(void **state) {
@@ -266,6 +418,14 @@ int main(void) {
 		ON_DRIVE(a_workload_hint_is_not_part_of_the_state),
 		ON_DRIVE(keeps_the_status_of_a_refusal),
 		ON_DRIVE(a_fixed_state_may_be_wished),
+		ON_DRIVE(tells_how_it_keeps_a_limit),
+		ON_DRIVE(a_drive_without_means_is_asked_nothing_about_them),
+		ON_DRIVE(sets_and_takes_away_a_power_limit),
+		ON_DRIVE(a_forbidden_state_gives_way_to_one_that_fits),
+		ON_DRIVE(a_limit_that_is_too_low_is_refused),
+		ON_DRIVE(sets_an_ocp_power_state),
+		ON_DRIVE(means_are_not_taken_on_trust),
+		ON_DRIVE(values_have_two_scales),
 		ON_DRIVE(reads_the_health),
 		ON_DRIVE(a_namespace_may_be_shared),
 		ON_DRIVE(reservations_are_read_with_either_size_of_host_identifier),

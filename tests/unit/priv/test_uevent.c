@@ -73,8 +73,8 @@ static void a_text_means_what_its_keys_say(void **state) {
 static void what_is_cut_means_nothing(void **state) {
 	char message[UEVENT_MAX_BYTES];
 	size_t whole = write_text(message, 0);
-	size_t to_subsystem = whole - sizeof("SUBSYSTEM=nvme") - sizeof("DEVNAME=nvme0") -
-		sizeof("SEQNUM=7");
+	size_t to_subsystem =
+		whole - sizeof("SUBSYSTEM=nvme") - sizeof("DEVNAME=nvme0") - sizeof("SEQNUM=7");
 
 	(void)state;
 	assert_int_equal(uevent_read(message, whole).meaning, UEVENT_LOOK);
@@ -128,7 +128,8 @@ static void others_are_not_believed(void **state) {
 
 	(void)state;
 	assert_int_equal(uevent_open(&fd, NULL), RC_OK);
-	assert_int_equal(sendto(liar, message, length, 0, (const struct sockaddr *)&all, sizeof(all)),
+	assert_int_equal(
+		sendto(liar, message, length, 0, (const struct sockaddr *)&all, sizeof(all)),
 		length);
 	/* The kernel may tell of other tests' devices before. */
 	do {
