@@ -106,6 +106,16 @@ static struct drive_detail *detail_dup(const struct drive_detail *d) {
 	return copy;
 }
 
+/* What a scan would find as well; it comes later where the kernel tells nothing. */
+static void take_capacity(struct entry *e, const struct drive_detail *d) {
+	uint64_t bytes = 0;
+	if (e->d.kind != DRIVE_NVME || d->namespaces_cut)
+		return;
+	for (int i = 0; i < d->namespace_count; i++)
+		bytes += d->namespaces[i].size_bytes;
+	e->d.capacity_bytes = bytes;
+}
+
 static void take_detail(struct entry *e, struct todo *t) {
 	const bool anew = e->anew || !e->detail || !same_power(e->detail, t->detail);
 	struct drive_detail *detail = detail_dup(t->detail);
@@ -115,6 +125,7 @@ static void take_detail(struct entry *e, struct todo *t) {
 	e->detail = detail;
 	e->d.power_state_count = t->detail->power.count;
 	e->d.in_use = is_in_use(t->detail);
+	take_capacity(e, t->detail);
 	if (anew)
 		begin_anew(e, t);
 }
