@@ -266,6 +266,12 @@ faults: $(BIN) $(BED)/fault_shim.so ## the n-th call for memory or of the store 
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) FAULTS=$(FAULTS) SEED=$(SEED) \
 		tools/run-pytest.sh $(RESULTS)/faults $(PYTEST) -q -p no:cacheprovider tests/faults $(ARGS)
 
+SOAK_S ?= 300
+.PHONY: soak
+soak: $(BIN) ## 500 BMCs, 50 streams, queries, changes and runs for SOAK_S=300 seconds: nothing grows
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) SOAK_S=$(SOAK_S) \
+		tools/run-pytest.sh $(RESULTS)/soak $(PYTEST) -q -s -p no:cacheprovider tests/soak $(ARGS)
+
 # --- fuzzing --------------------------------------------------------------------------------------
 
 FUZZ := $(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c))
