@@ -39,7 +39,7 @@ enum priv_type {
 	PRIV_REAPED,
 	PRIV_METER_REPLY,
 	PRIV_OPENED, /* carries one descriptor: the file, read-only */
-	PRIV_HINT, /* unasked, with seq 0: the kernel has told something of the drives */
+	PRIV_HINT,   /* unasked, with seq 0: the kernel has told something of the drives */
 };
 
 struct priv_header {
