@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "base/latch.h"
+#include "base/metrics.h"
 #include "base/parse.h"
 #include "base/thread.h"
 
@@ -24,6 +25,7 @@ struct pending {
 	enum priv_type type; /* of the request */
 	bool overdue;        /* DRIVE_OP: RC_TIMEOUT was answered, the late answer is awaited */
 	bool started;        /* RUN_START: said RC_OK, the exit is awaited */
+	bool abandoned;      /* RUN_START: told as over, but fio lives */
 	uint32_t verb;       /* DRIVE_OP; of METER the meter */
 	char run_id[RUN_ID_SIZE];
 	void *arg;
@@ -129,8 +131,16 @@ static bool on_run_started(struct pending *q, const void *body, int fd) {
 }
 
 static bool on_run_exited(struct pending *q, const void *body, int fd unused_arg) {
-	q->on.run.exited(q->arg, body);
-	return false;
+	const struct priv_run_exited *x = body;
+	if (q->abandoned) {
+		metric_add(METRIC_FIO_ABANDONED, -1);
+		return false;
+	}
+	q->abandoned = x->abandoned;
+	if (q->abandoned)
+		metric_add(METRIC_FIO_ABANDONED, 1);
+	q->on.run.exited(q->arg, x);
+	return q->abandoned;
 }
 
 static bool on_reaped(struct pending *q, const void *body, int fd unused_arg) {
@@ -221,6 +231,8 @@ static void fail_drive_op(struct pending *q) {
 }
 
 static void fail_run(struct pending *q) {
+	if (q->abandoned)
+		return;
 	if (q->started) {
 		struct priv_run_exited x = {.exit_code = KILLED, .signal = KILLED - 128};
 		str_copy(x.run_id, sizeof(x.run_id), q->run_id);

@@ -122,7 +122,8 @@ static enum rc hold_opened(const struct request *r, struct run_target *t, struct
 
 	if (fstat(t->fd, &st) != 0)
 		return err_errno(err, errno, "fstat");
-	if (S_ISBLK(st.st_mode))
+	t->is_block = S_ISBLK(st.st_mode);
+	if (t->is_block)
 		snprintf(key, sizeof(key), "block %u:%u", major(st.st_rdev), minor(st.st_rdev));
 	else
 		snprintf(key, sizeof(key), "file %lx:%lx", (unsigned long)st.st_dev,
@@ -321,4 +322,17 @@ void run_targets_release(struct run_targets *t) {
 			close(t->targets[i].fd);
 	}
 	t->count = 0;
+}
+
+/* Files are not looked at: what serves them may block. */
+uint64_t run_targets_gone(const struct run_targets *t) {
+	uint64_t gone = 0, bytes;
+
+	for (unsigned i = 0; i < t->count; i++) {
+		const struct run_target *one = &t->targets[i];
+
+		if (one->is_block && (ioctl(one->fd, BLKGETSIZE64, &bytes) != 0 || bytes == 0))
+			gone |= UINT64_C(1) << i;
+	}
+	return gone;
 }

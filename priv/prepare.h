@@ -17,6 +17,7 @@ void run_locks_free(struct run_locks *l);
 
 struct run_target {
 	int fd;                    /* of the device, exclusive where it is free; -1 simulated */
+	bool is_block;             /* fd is a block device */
 	char key[TARGET_KEY_SIZE]; /* in the table of locks; "" not held */
 	struct jobfile_target job;
 };
@@ -31,5 +32,8 @@ struct run_targets {
 enum rc must_check run_targets_prepare(struct run_targets *t, struct run_locks *locks,
 	const struct drives *drives, const struct priv_run_start *start, struct err *err);
 void run_targets_release(struct run_targets *t);
+/* Bit n: the device of target n is gone. It has no size any more, and reads of it are empty and no
+ * error. Never blocks. */
+uint64_t run_targets_gone(const struct run_targets *t);
 
 #endif

@@ -255,7 +255,9 @@ static enum rc check_run_started(const void *body, struct err *err) {
 static enum rc check_run_exited(const void *body, struct err *err) {
 	const struct priv_run_exited *e = body;
 
-	return is_run_id(e->run_id) && e->asked <= 1 ? RC_OK : bad(err, "run_id or asked");
+	if (!is_run_id(e->run_id) || e->asked > 1 || e->abandoned > 1)
+		return bad(err, "run_id, asked or abandoned");
+	return (e->gone != 0) == (e->gone_ms > 0) ? RC_OK : bad(err, "gone_ms");
 }
 
 static enum rc check_reaped(const void *body, struct err *err) {

@@ -20,7 +20,8 @@ enum run_phase {
 	RUN_PHASE_PREPARING, /* a lane has targets, dir, prepared and err */
 	RUN_PHASE_PREPARED,  /* the lane is done with them */
 	RUN_PHASE_RUNNING,
-	RUN_PHASE_ENDED /* its directory remains */
+	RUN_PHASE_ABANDONED, /* likewise, but reported as over */
+	RUN_PHASE_ENDED      /* its directory remains */
 };
 
 struct run_slot {
@@ -35,9 +36,13 @@ struct run_slot {
 	enum rc prepared; /* of the preparation, with its err */
 	struct err err;
 	bool refused;         /* PRIV_RUN_STARTED has told it */
-	bool asked;           /* we have sent a signal */
 	bool stop_wanted;     /* before it was started */
-	int64_t kill_mono_ms; /* when SIGTERM is followed by SIGKILL; 0 never */
+	bool forgotten;       /* while it was abandoned */
+	int sent;             /* the last signal; 0 none */
+	int64_t step_mono_ms; /* when the next step of its end is due; 0 never */
+	int64_t look_mono_ms; /* when its devices are looked at next */
+	int64_t seen_ms;      /* wall time at which they were all there */
+	uint64_t gone;        /* bits of targets, then they were not */
 };
 
 struct runs {
@@ -215,48 +220,101 @@ static void start_prepared(struct run_slot *s) {
 	} else {
 		log_info("runs", "fio %d runs for %s", (int)s->child.pid, s->start.run_id);
 		s->phase = RUN_PHASE_RUNNING;
+		s->seen_ms = clock_wall_ms();
 		answer_started(s);
 	}
 }
 
-static void report_exit(struct run_slot *s, int exit_code, int sig) {
-	struct priv_run_exited body = {.exit_code = exit_code, .signal = sig, .asked = s->asked};
+static bool has_fio(const struct run_slot *s) {
+	return s->phase == RUN_PHASE_RUNNING || s->phase == RUN_PHASE_ABANDONED;
+}
 
-	log_info(
-		"runs", "fio %d ended: exit code %d, signal %d", (int)s->child.pid, exit_code, sig);
+static void tell_exited(const struct run_slot *s, struct priv_run_exited body) {
 	str_copy(body.run_id, sizeof(body.run_id), s->start.run_id);
-	run_targets_release(&s->targets);
-	child_release(&s->child);
-	s->phase = RUN_PHASE_ENDED;
+	body.asked = s->sent != 0;
+	body.gone = s->gone;
+	body.gone_ms = s->gone ? s->seen_ms : 0;
 	send(s->runs, PRIV_RUN_EXITED, s->seq, &body, -1);
 }
 
+static void report_exit(struct run_slot *s, int exit_code, int sig) {
+	log_info(
+		"runs", "fio %d ended: exit code %d, signal %d", (int)s->child.pid, exit_code, sig);
+	run_targets_release(&s->targets);
+	child_release(&s->child);
+	s->phase = RUN_PHASE_ENDED;
+	tell_exited(s, (struct priv_run_exited){.exit_code = exit_code, .signal = sig});
+	if (s->forgotten)
+		slot_release(s);
+}
+
+/* Its targets stay held until it has died. */
+static void abandon(struct run_slot *s) {
+	log_warning("runs", "fio %d of %s cannot be killed: it waits in the kernel for a drive",
+		(int)s->child.pid, s->start.run_id);
+	s->phase = RUN_PHASE_ABANDONED;
+	s->step_mono_ms = 0;
+	tell_exited(s, (struct priv_run_exited){.abandoned = true});
+}
+
+/* Nothing is put off by being asked for again. */
 static void signal_run(struct run_slot *s, int sig) {
-	s->asked = true;
-	s->kill_mono_ms = sig == SIGKILL ? 0 : clock_mono_ms() + RUNS_KILL_AFTER_MS;
+	if (s->sent == sig || s->sent == SIGKILL)
+		return;
+	s->sent = sig;
+	s->step_mono_ms =
+		clock_mono_ms() + (sig == SIGKILL ? RUNS_ABANDON_AFTER_MS : RUNS_KILL_AFTER_MS);
 	child_signal(&s->child, sig);
+}
+
+static void take_step(struct run_slot *s) {
+	if (s->sent == SIGKILL)
+		abandon(s);
+	else
+		signal_run(s, s->sent == SIGTERM ? SIGKILL : SIGTERM);
+}
+
+/* fio may take the empty reads of a device that is gone for good ones, and not end by itself. */
+static void look_at_devices(struct run_slot *s) {
+	uint64_t gone = s->gone | run_targets_gone(&s->targets);
+
+	if (gone == 0)
+		s->seen_ms = clock_wall_ms();
+	if (gone != s->gone)
+		log_warning("runs", "a drive of %s went away", s->start.run_id);
+	if (gone != 0 && s->step_mono_ms == 0 && s->sent == 0)
+		s->step_mono_ms = clock_mono_ms() + RUNS_GONE_MS;
+	s->gone = gone;
+	s->look_mono_ms = clock_mono_ms() + RUNS_LOOK_MS;
+}
+
+static int64_t tick_running(struct run_slot *s) {
+	int64_t now = clock_mono_ms(), next;
+
+	if (now >= s->look_mono_ms)
+		look_at_devices(s);
+	if (s->step_mono_ms != 0 && now >= s->step_mono_ms)
+		take_step(s);
+	next = s->look_mono_ms;
+	if (s->step_mono_ms != 0 && s->step_mono_ms < next)
+		next = s->step_mono_ms;
+	return next > now ? next - now : 0;
 }
 
 /* Milliseconds until its next deadline, -1: none. */
 static int64_t tick_slot(struct run_slot *s) {
 	int exit_code, sig;
-	int64_t left;
 
 	if (s->phase == RUN_PHASE_PREPARED)
 		start_prepared(s);
-	if (s->phase != RUN_PHASE_RUNNING)
+	if (!has_fio(s))
 		return -1;
 	if (child_wait(&s->child, 0, &exit_code, &sig)) {
+		look_at_devices(s);
 		report_exit(s, exit_code, sig);
 		return -1;
 	}
-	if (s->kill_mono_ms == 0)
-		return -1;
-	left = s->kill_mono_ms - clock_mono_ms();
-	if (left > 0)
-		return left;
-	signal_run(s, SIGKILL);
-	return -1;
+	return s->phase == RUN_PHASE_RUNNING ? tick_running(s) : -1;
 }
 
 /* --- the interface --------------------------------------------------------------------------- */
@@ -324,6 +382,8 @@ void runs_forget(struct runs *r, const struct priv_run_forget *forget) {
 
 	if (s && s->phase == RUN_PHASE_ENDED)
 		slot_release(s);
+	else if (s && s->phase == RUN_PHASE_ABANDONED)
+		s->forgotten = true;
 	else if (s)
 		log_warning("runs", "%s cannot be forgotten, it runs", forget->run_id);
 }
@@ -333,7 +393,7 @@ unsigned runs_poll(const struct runs *r, struct pollfd *out) {
 
 	out[n++] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
 	for (size_t i = 0; i < RUNS_MAX; i++)
-		if (r->slots[i].phase == RUN_PHASE_RUNNING)
+		if (has_fio(&r->slots[i]))
 			out[n++] = (struct pollfd){.fd = r->slots[i].child.pidfd, .events = POLLIN};
 	return n;
 }

@@ -12,7 +12,10 @@
 #include "priv/lanes.h"
 
 #define RUNS_MAX 64
-#define RUNS_KILL_AFTER_MS 10000
+#define RUNS_LOOK_MS 500           /* how often a run's devices are looked at */
+#define RUNS_GONE_MS 3000          /* what fio has to see by itself that one is gone */
+#define RUNS_KILL_AFTER_MS 10000   /* SIGTERM */
+#define RUNS_ABANDON_AFTER_MS 5000 /* SIGKILL: who lives then waits in the kernel */
 #define RUNS_POLL_MAX (RUNS_MAX + 1)
 
 struct runs;
@@ -28,8 +31,9 @@ void runs_forget(struct runs *r, const struct priv_run_forget *forget);
 
 /* What to poll for reading before runs_tick; at most RUNS_POLL_MAX. */
 unsigned runs_poll(const struct runs *r, struct pollfd *out);
-/* Starts what is prepared, reports what has ended, kills what does not end. How many milliseconds
- * until the next deadline, -1: none. */
+/* Starts what is prepared, reports what has ended, ends what has lost a device, kills what does not
+ * end and abandons what cannot be killed. How many milliseconds until the next deadline, -1: none.
+ */
 int64_t runs_tick(struct runs *r);
 
 /* Kills a fio of an earlier life: only if both numbers fit and it is fio. True: it was alive. */

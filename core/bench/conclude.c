@@ -53,11 +53,14 @@ static void rates_from_jobs(struct result *r, const struct fio_report *report) {
 }
 
 /* When its time is over, or we end it, fio begins nothing new but waits for what it has begun,
- * which takes long where queues are deep and drives slow. That is not the load asked for. */
-static void leave_out_draining(struct result *r, const struct fio_window *whole) {
+ * which takes long where queues are deep and drives slow. That is not the load asked for, nor is
+ * what it does when a drive is gone. */
+static void leave_out_rest(struct result *r, const struct fio_window *whole) {
 	int64_t over_ms = whole->from_ms + (int64_t)r->job->spec.runtime_s * 1000;
 	if (r->job->stopped_ms != NONE && r->job->stopped_ms < over_ms)
 		over_ms = r->job->stopped_ms;
+	if (r->job->exited.gone && r->job->exited.gone_ms < over_ms)
+		over_ms = r->job->exited.gone_ms;
 	if (over_ms > r->shared.from_ms && over_ms < r->shared.to_ms)
 		r->shared.to_ms = over_ms;
 }
@@ -74,7 +77,7 @@ static struct fio_window take_rates(struct result *r, const struct fio_report *r
 	struct err err;
 	enum rc rc = fio_logs_window(&logs, &r->shared, &whole, &err);
 	if (!rc)
-		leave_out_draining(r, &whole);
+		leave_out_rest(r, &whole);
 	if (!rc)
 		rc = fio_logs_rates(&logs, &r->shared, &whole, r->rates, &r->series, &err);
 	r->source = RESULT_FROM_LOGS;
@@ -112,6 +115,28 @@ static void fail(struct run_end *end, const char *what, const struct err *err) {
 	snprintf(end->reason, sizeof(end->reason), "%s: %.200s", what, err->msg);
 }
 
+/* What the helper has seen explains an end better than fio does. */
+static void judge(const struct run_job *j, const struct fio_report *report,
+	const struct fio_exit *x, struct run_end *end) {
+	const uint64_t gone = j->exited.gone;
+	const unsigned more = gone ? (unsigned)__builtin_popcountll(gone) - 1 : 0;
+	const struct drive *first = gone ? &j->drives[__builtin_ctzll(gone)].drive : NULL;
+	end->state =
+		fio_verdict(report, x, j->spec.workload.jobs, end->reason, sizeof(end->reason));
+	if (gone || j->exited.abandoned)
+		end->state = RUN_FAILED;
+	if (gone && more)
+		snprintf(end->reason, sizeof(end->reason),
+			"drive %s (serial %s) and %u more went away", first->id, first->serial,
+			more);
+	else if (gone)
+		snprintf(end->reason, sizeof(end->reason), "drive %s (serial %s) went away",
+			first->id, first->serial);
+	else if (j->exited.abandoned)
+		str_copy(end->reason, sizeof(end->reason),
+			"fio does not end: it waits in the kernel for a drive");
+}
+
 /* Reads what fio left in its directory and judges it. */
 static enum rc read_report(
 	struct run_job *j, struct buf *text, struct fio_report *out, struct err *err) {
@@ -138,8 +163,7 @@ void run_conclude(struct bench *b, struct run_job *j, struct run_end *end) {
 	if (read_report(j, &text, &report, &err)) {
 		fail(end, "fio's output", &err);
 	} else {
-		end->state = fio_verdict(
-			&report, &x, j->spec.workload.jobs, end->reason, sizeof(end->reason));
+		judge(j, &report, &x, end);
 		if (report.has_document && has_io(&report))
 			make_result(b, j, &report, &x, end);
 		if (report.has_document)

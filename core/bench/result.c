@@ -18,7 +18,12 @@ static double scale_of(const struct result *r) {
 static const char *const direction_names[FIO_DIRECTIONS] = {
 	[FIO_READ] = "read", [FIO_WRITE] = "write"};
 
-static void write_latency(struct jsonw *w, const struct histogram *h, double scale) {
+static bool is_gone(const struct result *r, unsigned drive) {
+	return r->job->exited.gone >> drive & 1;
+}
+
+static void write_latency(
+	struct jsonw *w, const struct histogram *h, double scale, const char *none) {
 	struct run_latency l;
 	histogram_latency(h, scale, &l);
 	jsonw_object(w, "latency_us");
@@ -29,7 +34,7 @@ static void write_latency(struct jsonw *w, const struct histogram *h, double sca
 	jsonw_double(w, "p99_9", l.p99_9_us);
 	jsonw_double(w, "max", l.max_us);
 	if (l.count == 0)
-		jsonw_str(w, "reason", "there were no such operations");
+		jsonw_str(w, "reason", none);
 	jsonw_object_end(w);
 }
 
@@ -40,21 +45,24 @@ static int64_t amount(const struct result *r, double rate) {
 }
 
 static void write_direction(struct jsonw *w, const char *key, const struct result *r,
-	const struct fio_rates *rates, const struct histogram *latency) {
+	const struct fio_rates *rates, const struct histogram *latency, const char *none) {
 	const double scale = scale_of(r);
 	jsonw_object(w, key);
 	jsonw_double(w, "iops", rates->iops * scale);
 	jsonw_double(w, "bytes_per_s", rates->bytes_per_s * scale);
 	jsonw_int(w, "bytes", amount(r, rates->bytes_per_s * scale));
 	jsonw_int(w, "ios", amount(r, rates->iops * scale));
-	write_latency(w, latency, scale);
+	write_latency(w, latency, scale, none);
 	jsonw_object_end(w);
 }
 
+static const char no_operations[] = "there were no such operations";
 static const struct histogram no_latency;
 
+/* Of a drive that went away fio counts the empty reads that it takes for good ones. */
 static const struct histogram *latency_of(const struct result *r, unsigned drive, int direction) {
-	return r->report ? &r->report->drives[drive].sums[direction].latency : &no_latency;
+	return r->report && !is_gone(r, drive) ? &r->report->drives[drive].sums[direction].latency
+					       : &no_latency;
 }
 
 static struct fio_rates total_rates(const struct result *r, int direction) {
@@ -75,7 +83,7 @@ static void write_total_direction(struct jsonw *w, const struct result *r, int d
 	for (unsigned i = 0; i < r->job->drive_count; i++)
 		histogram_merge(latency, latency_of(r, i, direction));
 	struct fio_rates rates = total_rates(r, direction);
-	write_direction(w, direction_names[direction], r, &rates, latency);
+	write_direction(w, direction_names[direction], r, &rates, latency, no_operations);
 }
 
 static void write_total(struct jsonw *w, const struct result *r) {
@@ -95,8 +103,10 @@ static void write_drive(struct jsonw *w, const struct result *r, unsigned i) {
 		jsonw_milli(w, "runtime_s", r->report->drives[i].runtime_ms);
 		jsonw_int(w, "error", r->report->drives[i].error);
 	}
+	jsonw_time(w, "gone_at", is_gone(r, i) ? r->job->exited.gone_ms : NONE);
 	for (int k = 0; k < FIO_DIRECTIONS; k++)
-		write_direction(w, direction_names[k], r, &r->rates[i][k], latency_of(r, i, k));
+		write_direction(w, direction_names[k], r, &r->rates[i][k], latency_of(r, i, k),
+			is_gone(r, i) ? "the drive went away" : no_operations);
 	jsonw_object_end(w);
 }
 
@@ -322,6 +332,10 @@ static void write_own_warnings(struct jsonw *w, const struct result *r) {
 			w, NULL, "per-second logs are missing: rates are the jobs' own, added up");
 	if (!r->report)
 		return;
+	if (r->job->exited.gone)
+		jsonw_str(w, NULL,
+			"a drive went away: the rates are those of the time in which all were "
+			"there, without the latency of those that went");
 	if (r->late > 0)
 		jsonw_strf(w, NULL,
 			"the simulator could not keep up: %lld answers were late, so that figures "

@@ -135,7 +135,7 @@ static bool stop_fio(struct bench *b, struct run_job *j) {
 	const struct {
 		bool kill;
 		int64_t wait_ms;
-	} steps[] = {{false, run_job_wished(j) == WISH_STOP ? 2000 : 12000}, {true, 5000}};
+	} steps[] = {{false, run_job_wished(j) == WISH_STOP ? 2000 : 12000}, {true, 8000}};
 	j->stopped_ms = clock_wall_ms();
 	for (size_t i = 0; i < array_len(steps); i++) {
 		struct err err;
@@ -231,7 +231,7 @@ static enum rc load_fio(struct bench *b, struct run_job *j, struct run_end *end,
 	if (rc)
 		return rc;
 	run_conclude(b, j, end);
-	if (!in_time && run_job_wished(j) == WISH_NONE) {
+	if (!in_time && run_job_wished(j) == WISH_NONE && end->state != RUN_FAILED) {
 		end->state = RUN_FAILED;
 		str_copy(end->reason, sizeof(end->reason), "fio did not end in time");
 	}

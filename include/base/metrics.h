@@ -54,6 +54,8 @@
 	X(RUNS_FAILED, "drivewatt_benchmarks_failed_total", "counter", "Benchmark runs failed") \
 	X(RUNS_UNRECORDED, "drivewatt_benchmarks_unrecorded", "gauge", \
 		"Benchmark runs that are over and wait in memory for the store") \
+	X(FIO_ABANDONED, "drivewatt_fio_abandoned", "gauge", \
+		"Processes of fio whose run is over but that wait in the kernel for a drive") \
 	X(SIM_LATE, "drivewatt_simulator_late_total", "counter", \
 		"Answers of simulated drives that left later than their model says") \
 	X(EVENTS, "drivewatt_events_total", "counter", "Events recorded")

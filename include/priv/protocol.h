@@ -158,6 +158,10 @@ struct priv_run_exited {
 	int32_t exit_code; /* 128 + signal when killed */
 	int32_t signal;    /* 0 none */
 	uint8_t asked;     /* we had sent a signal */
+	uint8_t abandoned; /* it does not die, and has no exit code yet: it waits in the kernel, and
+			      holds its targets. A second message follows when it has died */
+	uint64_t gone;     /* bit n: the device of target n went away meanwhile */
+	int64_t gone_ms;   /* wall time at which all were still there; 0 without `gone` */
 };
 
 struct priv_run_forget {

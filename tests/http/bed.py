@@ -31,6 +31,8 @@ class Bed:
             "ASAN_OPTIONS": ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"])),
         }
 
+        self.size = os.stat(os.path.join(os.path.dirname(state), "ns0")).st_size
+
     def close(self):
         self.holder.stdin.close()
         assert self.holder.wait(30) == 0
@@ -83,9 +85,15 @@ class Bed:
         for name, value in fields.items():
             self._bedctl("set", drive, name, value)
 
+    def _resize(self, drive, size):
+        os.truncate(os.path.join(os.path.dirname(self.environment["BED_STATE"]), f"ns{drive}"), size)
+        self.run("losetup", "-c", f"/dev/nvme{drive}n1")
+
     def unplug(self, drive):
-        """The controller goes from sysfs and answers nothing any more."""
+        """The controller goes from sysfs and answers nothing any more; who has the block device open finds
+        it empty."""
         self.set(drive, fail_errno=19)
+        self._resize(drive, 0)
         hidden = f"/sys/class/nvme-subsystem/hidden{drive}"
         self.run("mv", f"/sys/class/nvme/nvme{drive}", hidden)
         self.run("rm", f"/sys/class/nvme-subsystem/nvme-subsys{drive}/nvme{drive}")
@@ -93,6 +101,7 @@ class Bed:
     def plug(self, drive):
         """Back again, at its default power state as after a power cycle."""
         self.set(drive, fail_errno=0, power=0)
+        self._resize(drive, self.size)
         self.run("mv", f"/sys/class/nvme-subsystem/hidden{drive}", f"/sys/class/nvme/nvme{drive}")
         self.run(
             "ln", "-s", f"../../nvme/nvme{drive}", f"/sys/class/nvme-subsystem/nvme-subsys{drive}/nvme{drive}"

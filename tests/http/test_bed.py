@@ -171,6 +171,23 @@ def test_no_rights_are_told_as_such(drive, bed):
 # -- benchmarks -------------------------------------------------------------------------------------
 
 
+def test_a_drive_that_goes_ends_its_run_and_the_other_keeps_its_figures(service, bed, drive, other):
+    body = {"drives": [drive.id, other.id], "workload": "rand-read-4k", "runtime_s": 600, "ramp_s": 0}
+    path = service.post("/api/v1/benchmarks", body).headers["Location"]
+    wait_until(lambda: service.json(path)["live_read_bytes_per_s"], what="fio reads")
+    bed.unplug(0)
+    try:
+        run = wait_until(lambda: (lambda run: run["ended_at"] and run)(service.json(path)), what="the run is over")
+    finally:
+        bed.plug(0)
+    assert run["state"] == "failed" and run["reason"] == f"drive {drive.id} (serial {drive.serial}) went away"
+    gone, kept = run["result"]["drives"]
+    assert gone["drive"] == drive.id and gone["gone_at"] and gone["read"]["latency_us"]["p50"] is None
+    assert kept["gone_at"] is None and kept["read"]["iops"] > 0 and kept["read"]["latency_us"]["p50"] > 0
+    assert run["result"]["window"]["to"] <= gone["gone_at"]
+    assert service.get("/metrics").text.count("drivewatt_fio_abandoned 0\n") == 1
+
+
 def test_reading_needs_no_consent(drive):
     run = drive.run("rand-read-4k", power_state=1)
     assert run["state"] == "completed", run["reason"]

@@ -184,15 +184,19 @@ enum rc privc_run_start(struct privc *p unused_arg, const struct priv_run_start 
 }
 
 /* The n-th fio ends, once. */
-static void fio_ends(unsigned n, int code, int sig, bool asked) {
+static void fio_exits(unsigned n, const struct priv_run_exited *x) {
 	pthread_mutex_lock(&world.lock);
 	struct fake_run *run = &world.runs[n];
 	bool first = !run->over;
 	run->over = true;
 	pthread_mutex_unlock(&world.lock);
-	struct priv_run_exited x = {.exit_code = code, .signal = sig, .asked = asked};
 	if (first)
-		run->exited(run->arg, &x);
+		run->exited(run->arg, x);
+}
+
+static void fio_ends(unsigned n, int code, int sig, bool asked) {
+	const struct priv_run_exited x = {.exit_code = code, .signal = sig, .asked = asked};
+	fio_exits(n, &x);
 }
 
 enum rc privc_run_stop(struct privc *p unused_arg, const char *run_id, bool kill unused_arg,

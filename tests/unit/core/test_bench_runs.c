@@ -14,6 +14,7 @@
 #include "tests/unit/core/bench_fakes.h"
 
 #define PERIOD_MS 200
+#define LOGS_BEGIN_MS INT64_C(1796066684391) /* those of tests/data/fio/run */
 
 static const struct bench_config config = {.max_runs = 4, .max_queued = 8, .host_id = HOST};
 
@@ -308,6 +309,42 @@ static void the_helpers_refusal_fails_the_run(void **state unused_arg) {
 	struct run r;
 	submit(&s, &r);
 	expect_end(r.id, RUN_FAILED, "sda1 mounted on /");
+}
+
+/* Its figures are those of the time before, and so are the other drive's. */
+static void a_drive_that_went_away_fails_the_run(void **state unused_arg) {
+	struct run_spec s = both_drives();
+	struct run r;
+	submit(&s, &r);
+	await_runs(1);
+	const struct priv_run_exited x = {
+		.exit_code = 128, .asked = 1, .gone = 2, .gone_ms = LOGS_BEGIN_MS + 2000};
+	fio_exits(0, &x);
+	expect_end(r.id, RUN_FAILED, "drive driveB (serial SNdriveB) went away");
+	json_t *doc = document(r.id, RUN_DOCUMENT_RESULT);
+	assert_true(json_is_true(json_object_get(doc, "partial")));
+	assert_true(near(figure(doc, "window/shared_s"), 2, 0.05));
+	assert_true(near(figure(doc, "drives/0/read/iops"), 120, 4));
+	assert_true(figure(doc, "drives/0/read/latency_us/p50") > 0);
+	assert_true(near(figure(doc, "drives/1/read/iops"), 120, 4));
+	assert_true(isnan(figure(doc, "drives/1/read/latency_us/p50")));
+	assert_true(figure(doc, "total/read/latency_us/p50") > 0);
+	json_t *drives = json_object_get(doc, "drives");
+	assert_true(json_is_null(json_object_get(json_array_get(drives, 0), "gone_at")));
+	assert_true(json_is_string(json_object_get(json_array_get(drives, 1), "gone_at")));
+	json_decref(doc);
+}
+
+static void a_fio_that_cannot_be_killed_is_told(void **state unused_arg) {
+	const struct priv_run_exited x = {.asked = 1, .abandoned = 1};
+	struct run_spec s = one_drive("driveA");
+	struct run r;
+	world.run_dir = "tests/data";
+	submit(&s, &r);
+	await_runs(1);
+	fio_exits(0, &x);
+	expect_end(r.id, RUN_FAILED, "fio does not end: it waits in the kernel");
+	assert_null(document(r.id, RUN_DOCUMENT_RESULT));
 }
 
 static const struct drive_use appearing[] = {
@@ -705,6 +742,8 @@ int main(void) {
 		TEST(a_slow_meter_gives_reasons_instead_of_figures),
 		TEST(a_drive_that_does_not_obey_fails_the_run),
 		TEST(the_helpers_refusal_fails_the_run),
+		TEST(a_drive_that_went_away_fails_the_run),
+		TEST(a_fio_that_cannot_be_killed_is_told),
 		TEST(what_appears_while_a_run_waits_fails_it),
 		TEST(a_drive_that_cannot_be_looked_at_fails_the_run),
 		TEST(a_killed_fio_fails_the_run),

@@ -9,10 +9,13 @@
 #include <sys/socket.h>
 #include <cmocka.h>
 
+#include "base/metrics.h"
 #include "base/parse.h"
 #include "base/thread.h"
 #include "core/privc.h"
 #include "tests/support/eventually.h"
+
+#define RUN "0190a000-0000-7000-8000-000000000001"
 
 struct fixture {
 	int helper; /* our end: the helper's */
@@ -213,11 +216,10 @@ static void a_late_answer_comes_when_more_was_said(void **state) {
 	assert_int_equal(f->replies, 3);
 }
 
-static void a_run_starts_and_ends_under_one_number(void **state) {
-	struct fixture *f = *state;
+static uint64_t start_run(struct fixture *f) {
 	struct priv_run_start *r = calloc(1, sizeof(*r));
 	struct err err;
-	str_copy(r->run_id, sizeof(r->run_id), "0190a000-0000-7000-8000-000000000001");
+	str_copy(r->run_id, sizeof(r->run_id), RUN);
 	r->workload = *workload_builtin("rand-read-4k");
 	r->runtime_s = 1;
 	r->target_count = 1;
@@ -233,12 +235,33 @@ static void a_run_starts_and_ends_under_one_number(void **state) {
 	answer(f, PRIV_RUN_STARTED, seq, &s, dir);
 	wait_for(f, &f->started, 1);
 	assert_true(f->dir_fd >= 0);
-	struct priv_run_exited x = {.exit_code = 3};
-	memcpy(x.run_id, r->run_id, sizeof(x.run_id));
-	answer(f, PRIV_RUN_EXITED, seq, &x, -1);
+	free(r);
+	return seq;
+}
+
+static void a_run_starts_and_ends_under_one_number(void **state) {
+	struct fixture *f = *state;
+	const struct priv_run_exited x = {.run_id = RUN, .exit_code = 3};
+	answer(f, PRIV_RUN_EXITED, start_run(f), &x, -1);
 	wait_for(f, &f->exited, 1);
 	assert_int_equal(f->exit_code, 3);
-	free(r);
+}
+
+static void a_fio_left_behind_is_counted_until_it_dies(void **state) {
+	struct fixture *f = *state;
+	struct priv_run_exited x = {.run_id = RUN, .asked = 1, .abandoned = 1};
+	const uint64_t seq = start_run(f);
+	answer(f, PRIV_RUN_EXITED, seq, &x, -1);
+	wait_for(f, &f->exited, 1);
+	assert_int_equal(metric_get(METRIC_FIO_ABANDONED), 1);
+	x.abandoned = 0;
+	x.exit_code = 137;
+	answer(f, PRIV_RUN_EXITED, seq, &x, -1);
+	/* Nobody hears of it again. */
+	answer_op(f, ask(f), RC_OK, false, 0);
+	wait_for(f, &f->replies, 1);
+	assert_int_equal(metric_get(METRIC_FIO_ABANDONED), 0);
+	assert_int_equal(f->exited, 1);
 }
 
 static void when_the_helper_is_lost_all_are_answered_first(void **state) {
@@ -372,6 +395,7 @@ int main(void) {
 		TEST(enumeration_tells_each_and_the_end),
 		TEST(a_late_answer_comes_when_more_was_said),
 		TEST(a_run_starts_and_ends_under_one_number),
+		TEST(a_fio_left_behind_is_counted_until_it_dies),
 		TEST(when_the_helper_is_lost_all_are_answered_first),
 		TEST(ending_it_oneself_is_no_loss),
 		TEST(nonsense_is_a_broken_helper),
