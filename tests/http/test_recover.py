@@ -230,15 +230,25 @@ def finding(subject, what, figures, scale, want):
     return Finding(subject, what, scale(figures["above_baseline_w"]), want, uncertainty, bound)
 
 
+def await_readings(subject, for_s):
+    """Waits until the meter, which nothing holds up, has gone on for that long."""
+
+    def last():
+        return seconds(subject.service.json("/api/v1/hosts/local/power")["at"])
+
+    begun = last()
+    wait_until(lambda: last() >= begun + for_s, pause_s=0.1, what=f"{for_s} s of readings")
+
+
 def hold_up(subject):
     """Stops fio twice in the middle of its work, which the drives go on with."""
     pid = wait_until(lambda: fio_of(subject.service))
     work = subject.service.json("/api/v1/benchmarks")["items"][0]["href"]
     wait_until(lambda: subject.service.json(work)["live_read_bytes_per_s"])
     for _ in range(2):
-        time.sleep(1.5)
+        await_readings(subject, 1.5)
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(1.2)
+        await_readings(subject, 1.2)
         os.kill(pid, signal.SIGCONT)
 
 
