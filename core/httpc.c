@@ -46,6 +46,8 @@ struct peer {
 	struct transfer *queue; /* first to run first */
 	unsigned queued;
 	bool forgotten; /* freed once idle */
+	bool is_ready;
+	struct peer *prev, *next; /* among those that are ready */
 	UT_hash_handle hh;
 };
 
@@ -57,6 +59,7 @@ struct httpc {
 	pthread_mutex_t lock; /* guards what follows */
 	bool stopping;
 	struct peer *peers;
+	struct peer *ready; /* idle, with something to do, in order */
 };
 
 /* --- transfers --- */
@@ -272,6 +275,13 @@ static bool make_headers(struct peer *p, const struct transfer *t) {
 	return add_token(p, t->token) && add_condition(p, t->if_match);
 }
 
+/* Nothing that is resolved can grow old then, and libcurl need not look for it after each request.
+ */
+static bool is_numeric(const char *url) {
+	const char *host = strstr(url, "://") + 3;
+	return *host == '[' || strchr(":/", host[strspn(host, "0123456789.")]);
+}
+
 static bool prepare(struct peer *p) {
 	const struct transfer *t = p->running;
 	if (!p->easy)
@@ -295,6 +305,8 @@ static bool prepare(struct peer *p) {
 	curl_easy_setopt(p->easy, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(p->easy, CURLOPT_PREREQFUNCTION, on_connected);
 	curl_easy_setopt(p->easy, CURLOPT_PREREQDATA, p);
+	if (is_numeric(t->url))
+		curl_easy_setopt(p->easy, CURLOPT_DNS_CACHE_TIMEOUT, -1L);
 	set_tls(p->easy, t);
 	set_credentials(p->easy, t);
 	set_method(p->easy, t);
@@ -399,6 +411,14 @@ static void peer_free(struct httpc *h, struct peer *p) {
 	free(p);
 }
 
+/* Under the lock: the thread looks at it next time, if there is reason to. */
+static void make_ready(struct httpc *h, struct peer *p) {
+	if (p->is_ready || p->running || (!p->queue && !p->forgotten))
+		return;
+	p->is_ready = true;
+	DL_APPEND(h->ready, p);
+}
+
 /* Under the lock: the queue's first, when nothing runs. */
 static struct transfer *next_to_run(struct peer *p) {
 	struct transfer *t = p->queue;
@@ -412,29 +432,35 @@ static struct transfer *next_to_run(struct peer *p) {
 
 /* --- the thread --- */
 
+static void set_idle(struct httpc *h, struct peer *p) {
+	pthread_mutex_lock(&h->lock);
+	p->running = NULL;
+	make_ready(h, p);
+	pthread_mutex_unlock(&h->lock);
+}
+
 static void start(struct httpc *h, struct peer *p) {
 	if (prepare(p) && !curl_multi_add_handle(h->multi, p->easy))
 		return;
 	struct transfer *t = p->running;
-	pthread_mutex_lock(&h->lock);
-	p->running = NULL;
-	pthread_mutex_unlock(&h->lock);
+	set_idle(h, p);
 	answer_failed(t, RC_NOMEM, "no memory for a request");
 }
 
-/* The first idle peer that has something to do, or NULL. Forgotten ones are freed on the way. */
+/* The first that is ready and has something to do, or NULL. Forgotten ones are freed on the way. */
 static struct peer *take_ready(struct httpc *h) {
-	struct peer *ready = NULL;
+	struct peer *p, *found = NULL;
 	pthread_mutex_lock(&h->lock);
-	for (struct peer *p = h->peers, *next; p && !ready; p = next) {
-		next = p->hh.next;
+	while (!found && (p = h->ready)) {
+		DL_DELETE(h->ready, p);
+		p->is_ready = false;
 		if (next_to_run(p))
-			ready = p;
-		else if (p->forgotten && !p->running)
+			found = p;
+		else if (p->forgotten)
 			peer_free(h, p);
 	}
 	pthread_mutex_unlock(&h->lock);
-	return ready;
+	return found;
 }
 
 static void finish(struct httpc *h, CURL *easy, CURLcode code) {
@@ -446,9 +472,7 @@ static void finish(struct httpc *h, CURL *easy, CURLcode code) {
 	if (!r.rc)
 		take_answer(easy, t, &r);
 	curl_multi_remove_handle(h->multi, easy);
-	pthread_mutex_lock(&h->lock);
-	p->running = NULL;
-	pthread_mutex_unlock(&h->lock);
+	set_idle(h, p);
 	answer(t, &r);
 }
 
@@ -502,6 +526,8 @@ struct httpc *httpc_new(unsigned max_peers, unsigned queue_per_peer, struct err 
 		err_set(err, RC_NOMEM, "libcurl does not start");
 		goto fail;
 	}
+	/* Else it keeps four for each request that happens to run. */
+	curl_multi_setopt(h->multi, CURLMOPT_MAXCONNECTS, (long)max_peers);
 	if (thread_start(&h->thread, "httpc", run, h, err))
 		goto fail;
 	h->started = true;
@@ -560,6 +586,7 @@ static enum rc enqueue(struct httpc *h, const char *key, struct transfer *t, str
 	LL_APPEND(p->queue, t);
 	p->queued++;
 	p->forgotten = false;
+	make_ready(h, p);
 	return RC_OK;
 }
 
@@ -600,8 +627,10 @@ void httpc_forget(struct httpc *h, const char *key) {
 	struct peer *p;
 	pthread_mutex_lock(&h->lock);
 	HASH_FIND_STR(h->peers, key, p);
-	if (p)
+	if (p) {
 		p->forgotten = true;
+		make_ready(h, p);
+	}
 	pthread_mutex_unlock(&h->lock);
 	curl_multi_wakeup(h->multi);
 }

@@ -46,6 +46,7 @@ struct poll_limit {
  * the phase says. */
 struct poll {
 	struct poll *prev, *next;
+	struct poll *next_due; /* of those that one tick begins with */
 	enum poll_phase phase;
 	bool dead;       /* replaced: dropped when idle */
 	bool in_session; /* when it was last asked */

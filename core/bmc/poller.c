@@ -155,18 +155,19 @@ static bool is_due(const struct poll *x, int64_t now_ms) {
 	return x->phase == PHASE_IDLE && (x->due_ms <= now_ms || limit);
 }
 
-/* Takes the first BMC that is due, or NULL. */
+/* Takes all BMCs that are due, by next_due. */
 static struct poll *take_due(struct poller *p, int64_t now_ms) {
+	struct poll *due = NULL, *x;
 	pthread_mutex_lock(&p->lock);
-	struct poll *x = p->stopping ? NULL : p->polls;
-	while (x && !is_due(x, now_ms))
-		x = x->next;
-	if (x) {
+	DL_FOREACH (p->stopping ? NULL : p->polls, x) {
+		if (!is_due(x, now_ms))
+			continue;
 		x->phase = PHASE_JUDGING;
 		p->busy++;
+		LL_PREPEND2(due, x, next_due);
 	}
 	pthread_mutex_unlock(&p->lock);
-	return x;
+	return due;
 }
 
 static void begin_job(void *arg) {
@@ -177,11 +178,11 @@ static void begin_job(void *arg) {
 }
 
 static void tick(void *arg) {
-	struct poller *p = arg;
-	int64_t now_ms = clock_mono_ms();
-	struct poll *x;
-	while ((x = take_due(p, now_ms)))
+	struct poll *next;
+	for (struct poll *x = take_due(arg, clock_mono_ms()); x; x = next) {
+		next = x->next_due;
 		hand_over(x, begin_job);
+	}
 }
 
 /* --- callers --- */

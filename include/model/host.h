@@ -8,7 +8,7 @@
 #include "model/quality.h"
 
 #define HOST_ID_SIZE 37
-#define HOST_MAX 1024
+#define HOST_MAX 10240
 
 enum bmc_tls { BMC_TLS_CA, BMC_TLS_PIN, BMC_TLS_NONE };
 const char *bmc_tls_name(enum bmc_tls t);

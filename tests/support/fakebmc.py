@@ -22,6 +22,8 @@ import http.server
 import json
 import os
 import secrets
+import socket
+import socketserver
 import ssl
 import sys
 import tempfile
@@ -59,6 +61,12 @@ def link(uri):
 class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
+
+    def server_bind(self):
+        """On all addresses of loopback, by which it stands in for many."""
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BINDTODEVICE, b"lo")
+        socketserver.TCPServer.server_bind(self)
+        self.server_name, self.server_port = "localhost", self.server_address[1]
 
     def handle_error(self, *_):
         """Clients that leave early are what the tests are about."""
@@ -142,7 +150,7 @@ class FakeBmc:
         return context
 
     def _listen(self, port):
-        self.server = Server(("127.0.0.1", port), self._handler())
+        self.server = Server(("", port), self._handler())
         if self.context:
             self.server.socket = self.context.wrap_socket(
                 self.server.socket, server_side=True, do_handshake_on_connect=False)

@@ -108,14 +108,19 @@ static struct httpc_request request_of(const struct fixture *f) {
 }
 
 /* Sends and waits; the answer stands in the inbox. */
-static enum rc get(struct fixture *f, struct httpc_request r, const char *path) {
+static enum rc get_as(
+	struct fixture *f, const char *key, struct httpc_request r, const char *path) {
 	char url[256];
 	int before = f->inbox.count;
 	snprintf(url, sizeof(url), "%s%s", f->bmc->url, path);
 	r.url = url;
-	assert_int_equal(httpc_send(f->client, "bmc", &r, on_answer, &f->inbox, NULL), RC_OK);
+	assert_int_equal(httpc_send(f->client, key, &r, on_answer, &f->inbox, NULL), RC_OK);
 	wait_for(&f->inbox, before + 1);
 	return f->inbox.last.rc;
+}
+
+static enum rc get(struct fixture *f, struct httpc_request r, const char *path) {
+	return get_as(f, "bmc", r, path);
 }
 
 static enum rc get_plain(struct fixture *f, const char *path) {
@@ -157,6 +162,28 @@ static void connections_are_kept(void **state) {
 	struct fakebmc_stats s = fakebmc_ask_stats(f->bmc);
 	assert_int_equal(s.requests, 5);
 	assert_int_equal(s.connections, 1);
+}
+
+/* Of many BMCs few are asked at a time; the others' connections are kept all the same. They stand
+ * for as many BMCs: each has an address of its own. */
+static void connections_of_all_peers_are_kept(void **state) {
+	enum { PEERS = 12, ROUNDS = 3 };
+	struct fixture *f = *state;
+	long port = strtol(strrchr(f->bmc->url, ':') + 1, NULL, 10);
+	httpc_free(f->client);
+	f->client = httpc_new(PEERS, 1, NULL);
+	assert_non_null(f->client);
+	for (int i = 0; i < ROUNDS * PEERS; i++) {
+		struct httpc_request r = request_of(f);
+		char key[16];
+		snprintf(key, sizeof(key), "bmc %d", i % PEERS);
+		snprintf(f->bmc->url, sizeof(f->bmc->url), "http://127.0.1.%d:%ld", i % PEERS + 1,
+			port);
+		assert_int_equal(get_as(f, key, r, METRICS), RC_OK);
+	}
+	struct fakebmc_stats s = fakebmc_ask_stats(f->bmc);
+	assert_int_equal(s.requests, ROUNDS * PEERS);
+	assert_int_equal(s.connections, PEERS);
 }
 
 /* --- TLS --- */
@@ -338,6 +365,31 @@ static void one_at_a_time(void **state) {
 	assert_int_equal(s.most_at_once, 1);
 }
 
+/* One that does not answer costs the others nothing. */
+static void a_slow_one_delays_nobody(void **state) {
+	struct fixture *f = *state;
+	static const char *const args[] = {"--plain", NULL};
+	struct inbox slow = {.count = 0};
+	struct httpc_request r = request_of(f);
+	pthread_mutex_init(&slow.lock, NULL);
+	cond_init(&slow.came);
+	struct fakebmc *hung = fakebmc_new(args);
+	fakebmc_tell(hung, "mode slow");
+	r.url = hung->url;
+	r.total_ms = 55000;
+	assert_int_equal(httpc_send(f->client, "hung", &r, on_answer, &slow, NULL), RC_OK);
+	for (int i = 0; i < 5; i++)
+		assert_int_equal(get_plain(f, METRICS), RC_OK);
+	assert_int_equal(slow.count, 0);
+	httpc_free(f->client);
+	f->client = NULL;
+	assert_int_equal(slow.count, 1);
+	assert_int_equal(slow.last.rc, RC_CANCELLED);
+	fakebmc_free(hung);
+	pthread_cond_destroy(&slow.came);
+	pthread_mutex_destroy(&slow.lock);
+}
+
 /* Waits until the first of them runs: the queue holds those that wait. */
 static void queues_are_bounded(void **state) {
 	struct fixture *f = *state;
@@ -371,6 +423,8 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(an_answer_comes_whole, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(statuses_are_answers, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(connections_are_kept, setup_tls, teardown),
+		cmocka_unit_test_setup_teardown(
+			connections_of_all_peers_are_kept, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(the_pin_decides, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_authority_decides, setup_tls, teardown),
 		cmocka_unit_test_setup_teardown(the_authority_is_no_fifo, setup_tls, teardown),
@@ -381,6 +435,7 @@ int main(void) {
 		cmocka_unit_test_setup_teardown(tokens_come_and_go, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(a_wish_to_wait_is_heard, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(one_at_a_time, setup_plain, teardown),
+		cmocka_unit_test_setup_teardown(a_slow_one_delays_nobody, setup_plain, teardown),
 		cmocka_unit_test_setup_teardown(queues_are_bounded, setup_plain, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
