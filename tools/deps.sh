@@ -27,7 +27,7 @@ vm_packages=(
 )
 package_packages=(dpkg-dev)
 package_test_packages=(debootstrap iproute2)
-bench_packages=(gcc libmicrohttpd-dev python3 wrk)
+bench_packages=(gcc libmicrohttpd-dev libcurl4-openssl-dev libjansson-dev libssl-dev python3 wrk)
 
 is_installed() {
 	[ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

@@ -12,6 +12,7 @@ import answers
 import changes
 import faults
 import life
+import polls
 import report
 
 PARTS = {
@@ -22,6 +23,7 @@ PARTS = {
     "start": life.measure_start,
     "memory": life.measure_memory,
     "hung": faults.measure_hung,
+    "polls": polls.measure_polls,
 }
 
 
@@ -38,6 +40,8 @@ def main():
     o.rounds, o.few = (1, 1) if o.quick else (5, 3)
     o.seconds = 1
     o.bare = os.path.join(o.dir, "bare_mhd")
+    o.bare_curl = os.path.join(o.dir, "bare_curl")
+    o.fleet = os.path.join(o.dir, "bmc_fleet")
     os.chmod(o.dir, 0o755)
     for name in o.parts or PARTS:
         began = time.monotonic()
