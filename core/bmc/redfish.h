@@ -52,6 +52,7 @@ void redfish_members(const json_t *collection, struct bmc_uris *out);
 void bmc_uris_clear(struct bmc_uris *u);
 /* False when it is full. */
 bool bmc_uris_add(struct bmc_uris *u, const char *uri);
+bool bmc_uris_has(const struct bmc_uris *u, const char *uri);
 const char *bmc_uris_get(const struct bmc_uris *u, unsigned i);
 
 /* --- watts --- */
@@ -96,8 +97,9 @@ bool redfish_choose_sensor(const json_t *collection, char out[BMC_URI_SIZE]);
 bool redfish_choose_control(const json_t *collection, char out[BMC_URI_SIZE]);
 /* Chassis: its links, and how likely it is the host's own; score 0: it measures nothing. */
 void redfish_chassis(const json_t *doc, struct bmc_chassis *out);
-/* Leaves out the chassis of a long list that are parts by their names. */
-void redfish_drop_parts(struct bmc_uris *chassis);
+/* Members' links of the Chassis collection, each once. Of many, those that are parts by their names
+ * are left out, if others remain. */
+void redfish_chassis_members(const json_t *collection, struct bmc_uris *out);
 /* ThermalMetrics or Thermal: the air that flows in, thousandths of a degree; NONE. */
 int64_t redfish_inlet(const json_t *doc);
 

@@ -88,18 +88,25 @@ static bool is_other_chassis(const char *type) {
 	return redfish_mentions(type, others, array_len(others));
 }
 
+/* The outermost of several, of which each may name the system as its own. */
+static bool is_outermost(const json_t *links) {
+	return json_array_size(json_object_get(links, "Contains")) > 0 &&
+		!json_object_get(links, "ContainedBy");
+}
+
 void redfish_chassis(const json_t *doc, struct bmc_chassis *out) {
 	*out = (struct bmc_chassis){0};
 	redfish_link(doc, NULL, out->uri);
 	bool measures = redfish_link(doc, "EnvironmentMetrics", out->environment);
 	measures |= redfish_link(doc, "Power", out->power);
 	measures |= redfish_link(doc, "PowerSubsystem", out->subsystem);
-	redfish_link(doc, "Sensors", out->sensors);
-	if (!measures)
+	bool senses = redfish_link(doc, "Sensors", out->sensors);
+	if (!measures && !senses)
 		return;
-	const json_t *systems = json_object_get(json_object_get(doc, "Links"), "ComputerSystems");
-	out->score = 1 + 2 * !is_other_chassis(redfish_text(doc, "ChassisType")) +
-		4 * (json_array_size(systems) > 0);
+	const json_t *links = json_object_get(doc, "Links");
+	out->score = 1 + is_outermost(links) +
+		2 * !is_other_chassis(redfish_text(doc, "ChassisType")) +
+		4 * (json_array_size(json_object_get(links, "ComputerSystems")) > 0) + 8 * measures;
 }
 
 /* GPU servers list dozens. */
@@ -110,18 +117,22 @@ static bool is_part(const char *uri) {
 	return redfish_mentions(last_part(uri), parts, array_len(parts));
 }
 
-void redfish_drop_parts(struct bmc_uris *chassis) {
-	struct bmc_uris kept;
-	bmc_uris_clear(&kept);
-	if (chassis->count <= FEW_CHASSIS)
-		return;
-	for (unsigned i = 0; i < chassis->count; i++) {
-		const char *uri = bmc_uris_get(chassis, i);
-		if (!is_part(uri) && !bmc_uris_add(&kept, uri))
-			break;
+static void add_members(const json_t *members, bool parts_too, struct bmc_uris *out) {
+	char uri[BMC_URI_SIZE];
+	const json_t *m;
+	bmc_uris_clear(out);
+	for (size_t i = 0; (m = redfish_member(members, i)); i++) {
+		if (redfish_link(m, NULL, uri) && (parts_too || !is_part(uri)) &&
+			!bmc_uris_has(out, uri) && !bmc_uris_add(out, uri))
+			return;
 	}
-	if (kept.count)
-		*chassis = kept;
+}
+
+void redfish_chassis_members(const json_t *collection, struct bmc_uris *out) {
+	const json_t *members = json_object_get(collection, "Members");
+	add_members(members, json_array_size(members) <= FEW_CHASSIS, out);
+	if (!out->count)
+		add_members(members, true, out);
 }
 
 /* --- temperatures --- */

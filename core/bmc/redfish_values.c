@@ -152,7 +152,7 @@ const char *bmc_uris_get(const struct bmc_uris *u, unsigned i) {
 	return p;
 }
 
-static bool has(const struct bmc_uris *u, const char *uri) {
+bool bmc_uris_has(const struct bmc_uris *u, const char *uri) {
 	for (unsigned i = 0; i < u->count; i++) {
 		if (strcmp(bmc_uris_get(u, i), uri) == 0)
 			return true;
@@ -165,7 +165,8 @@ void redfish_members(const json_t *collection, struct bmc_uris *out) {
 	char uri[BMC_URI_SIZE];
 	bmc_uris_clear(out);
 	for (size_t i = 0; (m = redfish_member(members, i)); i++) {
-		if (redfish_link(m, NULL, uri) && !has(out, uri) && !bmc_uris_add(out, uri))
+		if (redfish_link(m, NULL, uri) && !bmc_uris_has(out, uri) &&
+			!bmc_uris_add(out, uri))
 			return;
 	}
 }

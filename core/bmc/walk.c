@@ -236,8 +236,7 @@ static void next_chassis(struct bmc_walk *w) {
 }
 
 static void feed_chassis_list(struct bmc_walk *w, const json_t *doc) {
-	redfish_members(doc, &w->members);
-	redfish_drop_parts(&w->members);
+	redfish_chassis_members(doc, &w->members);
 	w->member = 0;
 	next_chassis(w);
 }

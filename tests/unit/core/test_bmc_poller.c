@@ -339,6 +339,7 @@ static const struct {
 	{"openbmc_off", NONE, "not_reported"},
 	{"xcc", 233000, ""},
 	{"supermicro", 198000, ""},
+	{"supermicro_gb300", 1212500, ""},
 	{"ami", 148000, ""},
 	{"cisco", 324000, ""},
 	{"fujitsu", 156000, ""},

@@ -312,22 +312,62 @@ static void more_supplies_than_there_is_room_for(void **state unused_arg) {
 	json_decref(doc);
 }
 
+static void add_chassis(json_t *collection, const char *name, int n) {
+	char uri[64];
+	snprintf(uri, sizeof(uri), "/c/%s_%d", name, n);
+	json_array_append_new(
+		json_object_get(collection, "Members"), json_pack("{ss}", "@odata.id", uri));
+}
+
 static void long_lists_leave_parts_out(void **state unused_arg) {
 	struct bmc_uris u;
-	bmc_uris_clear(&u);
-	assert_true(bmc_uris_add(&u, "/c/Chassis_0"));
+	json_t *collection = json_pack("{s[]}", "Members");
 	for (int i = 0; i < 3; i++)
-		assert_true(bmc_uris_add(&u, "/c/HGX_GPU_0"));
-	redfish_drop_parts(&u);
-	assert_int_equal(u.count, 4);
-	assert_true(bmc_uris_add(&u, "/c/HGX_Chassis_0/"));
-	redfish_drop_parts(&u);
-	assert_int_equal(u.count, 2);
-	assert_string_equal(bmc_uris_get(&u, 1), "/c/HGX_Chassis_0/");
-	assert_string_equal(bmc_uris_get(&u, 2), "");
-	while (bmc_uris_add(&u, "/c/x"))
-		assert_true(u.count <= BMC_MAX_MEMBERS);
+		add_chassis(collection, "HGX_GPU", i);
+	redfish_chassis_members(collection, &u);
+	assert_int_equal(u.count, 3);
+	for (int i = 0; i < 200; i++)
+		add_chassis(collection, "HGX_CPU", i);
+	/* More parts than there is room for: nothing but parts. */
+	redfish_chassis_members(collection, &u);
 	assert_int_equal(u.count, BMC_MAX_MEMBERS);
+	add_chassis(collection, "Chassis", 0);
+	add_chassis(collection, "HGX_Chassis", 0);
+	add_chassis(collection, "Chassis", 0);
+	redfish_chassis_members(collection, &u);
+	assert_int_equal(u.count, 2);
+	assert_string_equal(bmc_uris_get(&u, 0), "/c/Chassis_0");
+	assert_string_equal(bmc_uris_get(&u, 1), "/c/HGX_Chassis_0");
+	assert_string_equal(bmc_uris_get(&u, 2), "");
+	json_decref(collection);
+}
+
+/* Of several, the host's own. */
+static void the_outermost_chassis_wins(void **state unused_arg) {
+	static const char *const worst_first[] = {
+		"{\"Power\":{}}",
+		"{\"Sensors\":{\"@odata.id\":\"/s\"},\"ChassisType\":\"Module\"}",
+		"{\"Sensors\":{\"@odata.id\":\"/s\"},\"ChassisType\":\"RackMount\",\"Links\":{"
+		"\"ComputerSystems\":[{}],\"Contains\":[{}]}}",
+		"{\"Power\":{\"@odata.id\":\"/p\"},\"ChassisType\":\"Enclosure\"}",
+		"{\"Power\":{\"@odata.id\":\"/p\"},\"ChassisType\":\"RackMount\"}",
+		"{\"Power\":{\"@odata.id\":\"/p\"},\"ChassisType\":\"Component\",\"Links\":{"
+		"\"ComputerSystems\":[{}],\"Contains\":[{}],\"ContainedBy\":{}}}",
+		"{\"Power\":{\"@odata.id\":\"/p\"},\"ChassisType\":\"Shelf\",\"Links\":{"
+		"\"ComputerSystems\":[{}],\"Contains\":[{}]}}",
+		"{\"Power\":{\"@odata.id\":\"/p\"},\"ChassisType\":\"Blade\",\"Links\":{"
+		"\"ComputerSystems\":[{}],\"ContainedBy\":{}}}",
+	};
+	int before = -1;
+	for (size_t i = 0; i < array_len(worst_first); i++) {
+		struct bmc_chassis c;
+		json_t *doc = parse(worst_first[i]);
+		redfish_chassis(doc, &c);
+		if (c.score <= before)
+			fail_msg("%s: %d", worst_first[i], c.score);
+		before = c.score;
+		json_decref(doc);
+	}
 }
 
 int main(void) {
@@ -343,6 +383,7 @@ int main(void) {
 		cmocka_unit_test(supplies_are_read),
 		cmocka_unit_test(more_supplies_than_there_is_room_for),
 		cmocka_unit_test(long_lists_leave_parts_out),
+		cmocka_unit_test(the_outermost_chassis_wins),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
