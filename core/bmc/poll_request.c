@@ -143,14 +143,15 @@ static void choose_uri(struct poll *x) {
 }
 
 enum rc poll_send(struct poll *x) {
-	char *password;
-	enum rc rc = unseal(x, &password);
-	if (rc)
-		return rc;
+	char *password = NULL;
 	if (!x->redirected)
 		choose_uri(x);
+	bool login = x->step == STEP_LOGIN;
+	enum rc rc = login || x->session.state == SESSION_BASIC ? unseal(x, &password) : RC_OK;
+	if (rc)
+		return rc;
 	poll_set_phase(x, PHASE_ASKING);
-	rc = x->step == STEP_LOGIN ? send_login(x, password) : send_request(x, password);
+	rc = login ? send_login(x, password) : send_request(x, password);
 	wipe(password);
 	if (rc)
 		poll_set_phase(x, PHASE_JUDGING);

@@ -271,6 +271,18 @@ static void a_wrong_password_is_tried_once(void **state) {
 	assert_int_equal(fakebmc_ask_stats(f->bmc).requests, 2);
 }
 
+/* Sealed by another key: nobody is asked with half of the credentials. */
+static void a_password_that_does_not_open_goes_nowhere(void **state) {
+	struct fixture *f = *state;
+	static const uint8_t other_key[SECRET_KEY_BYTES] = {8};
+	free(f->sealed);
+	assert_int_equal(secret_seal(other_key, "calvin", &f->sealed, NULL), RC_OK);
+	watch(f, NULL, NULL);
+	wait_for_reason(f, "password_unreadable");
+	assert_int_equal(fakebmc_ask_stats(f->bmc).requests, 1);
+	assert_int_equal(fakebmc_ask_sessions(f->bmc).opened, 0);
+}
+
 static void a_missing_licence_says_so(void **state) {
 	struct fixture *f = *state;
 	watch(f, NULL, NULL);
@@ -480,6 +492,7 @@ int main(void) {
 		TEST(a_login_that_does_not_help_is_not_repeated),
 		TEST(a_page_to_log_in_is_taken_for_a_dead_session),
 		TEST(a_wrong_password_is_tried_once),
+		TEST(a_password_that_does_not_open_goes_nowhere),
 		TEST(a_missing_licence_says_so),
 		cmocka_unit_test(failures_are_spread_and_bounded),
 		TEST(redirects_stay_on_the_bmc),
