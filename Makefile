@@ -245,7 +245,7 @@ $(PROMETHEUS)/usr/bin/promtool: tools/prometheus.sh
 	$(Q)tools/prometheus.sh $(PROMETHEUS)
 	$(Q)touch $@
 
-.PHONY: bed http
+.PHONY: bed http clients
 bed: $(BED)/nvme_shim.so $(BED)/bedctl ## the made-up NVMe drives, see tests/support/bed/bed.sh
 # They wait more than they compute: half as many again as there are processors.
 HTTP_WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
@@ -254,6 +254,10 @@ http: $(BIN) bed $(PROMETHEUS)/usr/bin/promtool ## tests of the REST face on the
 		PROMETHEUS=$(abspath $(PROMETHEUS)) \
 		tools/run-pytest.sh $(RESULTS)/http \
 		$(PYTEST) -q -p no:cacheprovider -n $(HTTP_WORKERS) --dist loadfile tests/http $(ARGS)
+
+clients: $(BIN) ## tests of what other programs do with the REST face, see deploy/
+	$(Q)DRIVEWATTD=$(abspath $(BIN)) VARIANT=$(VARIANT) tools/run-pytest.sh $(RESULTS)/clients \
+		$(PYTEST) -q -p no:cacheprovider tests/clients $(ARGS)
 
 ROUNDS ?= 200
 .PHONY: kill
@@ -345,8 +349,8 @@ SUITES := unit http fuzz-replay
 suites:
 	$(Q)for s in $(SUITES); do $(MAKE) --no-print-directory $$s || exit 1; done
 
-test-plain: ## unit, http, fuzz-replay and faults with the release build
-	$(Q)$(MAKE) --no-print-directory VARIANT= SUITES='$(SUITES) faults' suites
+test-plain: ## unit, http, fuzz-replay, faults and clients with the release build
+	$(Q)$(MAKE) --no-print-directory VARIANT= SUITES='$(SUITES) faults clients' suites
 test-asan: ## the same with AddressSanitizer and UBSan
 	$(Q)$(MAKE) --no-print-directory VARIANT=asan suites
 test-tsan: ## unit and http with ThreadSanitizer
