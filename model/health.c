@@ -21,19 +21,6 @@ static int64_t lifetime_energy(uint64_t wh) {
 	return wh > INT64_MAX ? INT64_MAX : (int64_t)wh;
 }
 
-/* Bits 15:0 count in the unit that bits 17:16 name: 1 is 0.1 mW, 2 is 10 mW. */
-static int64_t interval_power(uint32_t field) {
-	const int64_t value = field & 0xffff;
-	switch (field >> 16 & 3) {
-	case 1:
-		return (value + 5) / 10;
-	case 2:
-		return value * 10;
-	default:
-		return NONE;
-	}
-}
-
 void drive_health_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_health *out) {
 	*out = (struct drive_health){
 		.read_ms = NONE,
@@ -59,10 +46,17 @@ void drive_health_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_healt
 		.tmt1_s = le32(log + 224),
 		.tmt2_s = le32(log + 228),
 		.lifetime_energy_wh = lifetime_energy(le64(log + 232)),
-		.interval_power_mw = interval_power(le32(log + 240)),
+		.interval_power_mw = drive_scaled_power_mw(le32(log + 240)),
 	};
 	for (int i = 0; i < DRIVE_MAX_SENSORS; i++)
 		out->sensors_mc[i] = kelvin_to_mc(le16(log + 200 + 2 * i));
+}
+
+int64_t drive_health_power_mw(const struct drive_health *h) {
+	if (h->interval_power_mw != NONE || !(h->logs & DRIVE_LOG_MEASUREMENT) ||
+		!h->measurement.enabled)
+		return h->interval_power_mw;
+	return h->measurement.average_mw;
 }
 
 enum drive_health_level drive_health_judge(const struct drive_health *h) {

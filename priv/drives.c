@@ -271,7 +271,7 @@ static enum rc command(
 	case PRIV_VERB_IDENTIFY:
 		return nvme_drive_identify(fd, &reply->u.detail, err);
 	case PRIV_VERB_SMART:
-		return nvme_drive_smart(fd, &reply->u.health, err);
+		return nvme_drive_smart(fd, op->logs, op->uuid_index, &reply->u.health, err);
 	case PRIV_VERB_POWER_SET:
 		rc = limits_set(fd, op, err);
 		if (rc != RC_OK)
@@ -290,13 +290,27 @@ static enum rc command(
 	return rc;
 }
 
+/* Is the drive in a state in which it is not to be asked this? Reading the state itself wakes no
+ * drive: it is an admin command without data. */
+static bool is_asleep(int fd, const struct priv_drive_op *op, struct priv_drive_reply *reply) {
+	int state;
+
+	if (op->asleep == 0 || (op->verb != PRIV_VERB_IDENTIFY && op->verb != PRIV_VERB_SMART) ||
+		nvme_drive_power_get(fd, &state, NULL) != RC_OK || !(op->asleep >> state & 1))
+		return false;
+	reply->asleep = true;
+	reply->power_state = state;
+	return true;
+}
+
 static enum rc nvme_op(const struct drives *d, const struct priv_found *found,
 	const struct priv_drive_op *op, struct priv_drive_reply *reply, struct err *err) {
 	auto_close int fd = -1;
 	enum rc rc = nvme_drive_open(found->drive.name, &fd, err);
 
-	if (rc == RC_OK)
-		rc = command(fd, op, reply, err);
+	if (rc != RC_OK || is_asleep(fd, op, reply))
+		return rc;
+	rc = command(fd, op, reply, err);
 	if (rc == RC_OK && op->verb == PRIV_VERB_IDENTIFY)
 		add_nvme_namespaces(d, found, fd, &reply->u.detail);
 	return rc;

@@ -14,6 +14,9 @@
 #define STATUS_KEPT_MASK 0x7fff
 #define POWER_STATE_MASK 0x1fu /* the workload hint stands above */
 #define KELVIN_OFFSET 273
+#define LOG_MEASUREMENT 0x25
+#define LOG_OCP_SMART 0xc0
+#define ATTRIBUTE_MEASUREMENT 0x20u /* of the third byte of CTRATT: bit 21 */
 
 /* --- errors ---------------------------------------------------------------------------------- */
 
@@ -176,9 +179,12 @@ enum rc nvme_drive_identify(int fd, struct drive_detail *out, struct err *err) {
 	rc = nvme_identify_read(fd, NVME_IDENTIFY_CNS_CTRL, page, err);
 	if (rc == RC_OK)
 		rc = nvme_identify_decode(page, out, err);
-	if (rc == RC_OK)
-		limits_read(fd, page, &out->power.limits);
-	return rc;
+	if (rc != RC_OK)
+		return rc;
+	limits_read(fd, page, &out->power.limits);
+	if (out->power.limits.ocp_uuid_index)
+		out->logs |= DRIVE_LOG_OCP;
+	return RC_OK;
 }
 
 #define POWER_MANAGEMENT "Get Features (power management)"
@@ -204,7 +210,24 @@ enum rc nvme_drive_power_set(int fd, int state, struct err *err) {
 	return rc;
 }
 
-enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {
+/* A log that cannot be read, or is another one, was not read. */
+static void read_more(
+	int fd, uint8_t logs, uint8_t uuid_index, uint8_t *page, struct drive_health *out) {
+	if (logs & DRIVE_LOG_OCP &&
+		nvme_log_read(fd, LOG_OCP_SMART, uuid_index, page, NVME_SMART_BYTES,
+			"OCP SMART log", NULL) == RC_OK &&
+		drive_ocp_decode(page, &out->ocp))
+		out->logs |= DRIVE_LOG_OCP;
+	if (logs & DRIVE_LOG_MEASUREMENT &&
+		nvme_log_read(fd, LOG_MEASUREMENT, 0, page, NVME_MEASUREMENT_BYTES,
+			"Power Measurement log", NULL) == RC_OK) {
+		drive_measurement_decode(page, &out->measurement);
+		out->logs |= DRIVE_LOG_MEASUREMENT;
+	}
+}
+
+enum rc nvme_drive_smart(
+	int fd, uint8_t logs, uint8_t uuid_index, struct drive_health *out, struct err *err) {
 	auto_free uint8_t *page = nvme_page_new();
 	enum rc rc;
 
@@ -215,6 +238,7 @@ enum rc nvme_drive_smart(int fd, struct drive_health *out, struct err *err) {
 	if (rc != RC_OK)
 		return rc;
 	drive_health_decode(page, out);
+	read_more(fd, logs, uuid_index, page, out);
 	out->read_ms = clock_wall_ms();
 	return RC_OK;
 }
@@ -306,6 +330,7 @@ enum rc nvme_identify_decode(
 	out->tmt_max_c = thermal_management ? celsius(le16(identify + 326)) : NONE;
 	out->volatile_write_cache = identify[525] & 1;
 	out->scale = 1;
+	out->logs = identify[98] & ATTRIBUTE_MEASUREMENT ? DRIVE_LOG_MEASUREMENT : 0;
 	str_copy_padded(
 		out->subsystem_nqn, sizeof(out->subsystem_nqn), (const char *)identify + 768, 256);
 	return power_table_decode(identify, &out->power, err);

@@ -35,8 +35,9 @@ enum rc must_check nvme_drive_power_get(int fd, int *state, struct err *err);
 /* Set Features 02h, not saved. A drive whose state is fixed refuses even the one that it is in:
  * that is RC_OK all the same. */
 enum rc must_check nvme_drive_power_set(int fd, int state, struct err *err);
-/* Log page 02h of the whole controller. */
-enum rc must_check nvme_drive_smart(int fd, struct drive_health *out, struct err *err);
+/* Log page 02h of the whole controller, and of the others (enum drive_logs) what can be read. */
+enum rc must_check nvme_drive_smart(
+	int fd, uint8_t logs, uint8_t uuid_index, struct drive_health *out, struct err *err);
 
 /* What other controllers and hosts may do with a namespace, as the drive says. */
 struct nvme_sharing {

@@ -107,6 +107,8 @@ static enum rc check_drive_op(const void *body, struct err *err) {
 		return bad(err, "fallback_state");
 	if (op->means >= POWER_MEANS_COUNT_ || op->uuid_index > UUID_INDEX_MAX)
 		return bad(err, "means");
+	if (op->logs > DRIVE_LOGS_ALL_)
+		return bad(err, "logs");
 	if (op->verb == PRIV_VERB_POWER_SET && op->limit_mw != NONE &&
 		(op->means == POWER_MEANS_STATE || op->limit_mw < 1 || op->limit_mw > LIMIT_MAX_MW))
 		return bad(err, "limit_mw");
@@ -216,7 +218,8 @@ static bool is_power_table(const struct power_table *t) {
 
 static enum rc check_detail(const struct drive_detail *d, struct err *err) {
 	if (!IS_TEXT(d->subsystem_nqn) || !is_bool(&d->volatile_write_cache) ||
-		!is_bool(&d->apst_supported) || !is_bool(&d->namespaces_cut))
+		!is_bool(&d->apst_supported) || !is_bool(&d->namespaces_cut) ||
+		d->logs > DRIVE_LOGS_ALL_)
 		return bad(err, "detail");
 	if (!is_power_table(&d->power))
 		return bad(err, "detail.power");
@@ -225,6 +228,13 @@ static enum rc check_detail(const struct drive_detail *d, struct err *err) {
 	for (uint8_t i = 0; i < d->namespace_count; i++)
 		if (!is_namespace(&d->namespaces[i]))
 			return bad(err, "detail.namespaces");
+	return RC_OK;
+}
+
+static enum rc check_health(const struct drive_health *h, struct err *err) {
+	if (h->logs > DRIVE_LOGS_ALL_ || !is_bool(&h->measurement.enabled) ||
+		!is_bool(&h->measurement.estimated))
+		return bad(err, "health");
 	return RC_OK;
 }
 
@@ -239,8 +249,12 @@ static enum rc check_drive_reply(const void *body, struct err *err) {
 		return bad(err, "msg or more");
 	if (r->power_state < -1 || r->power_state >= POWER_STATES_MAX)
 		return bad(err, "power_state");
-	if (r->verb == PRIV_VERB_IDENTIFY && r->rc == RC_OK)
+	if (r->asleep > 1 || (r->asleep && r->rc != RC_OK))
+		return bad(err, "asleep");
+	if (r->verb == PRIV_VERB_IDENTIFY && r->rc == RC_OK && !r->asleep)
 		return check_detail(&r->u.detail, err);
+	if (r->verb == PRIV_VERB_SMART && r->rc == RC_OK && !r->asleep)
+		return check_health(&r->u.health, err);
 	return RC_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "api/v1/v1.h"
+#include "base/clock.h"
 #include "core/drive.h"
 #include "core/hosts.h"
 
@@ -323,6 +324,77 @@ static void render_health(struct jsonw *w, const struct drive_health *h) {
 	jsonw_time(w, "read_at", h->read_ms);
 }
 
+/* Why a part of a drive's health is null, where it is. */
+static const char *log_reason(uint8_t has, uint8_t read, enum drive_logs log, const char *absent) {
+	if (read & log)
+		return NULL;
+	return has & log ? "the log could not be read" : absent;
+}
+
+static void render_ocp(struct jsonw *w, const struct drive_ocp *o) {
+	const struct {
+		const char *key;
+		int64_t v;
+	} counts[] = {
+		{"log_version", o->version},
+		{"media_written_bytes", o->media_written_bytes},
+		{"media_read_bytes", o->media_read_bytes},
+		{"bad_user_blocks", o->bad_user_blocks},
+		{"bad_system_blocks", o->bad_system_blocks},
+		{"uncorrectable_reads", o->uncorrectable_reads},
+		{"pcie_correctable_errors", o->pcie_correctable_errors},
+		{"incomplete_shutdowns", o->incomplete_shutdowns},
+		{"free_blocks_pct", o->free_blocks_pct},
+		{"throttling_events", o->throttling_events},
+		{"throttling_level", o->throttling},
+		{"power_state_changes", o->power_state_changes},
+	};
+	jsonw_object(w, "ocp");
+	for (size_t i = 0; i < array_len(counts); i++)
+		jsonw_int(w, counts[i].key, counts[i].v);
+	jsonw_object_end(w);
+}
+
+static void render_measurement(struct jsonw *w, const struct drive_measurement *m) {
+	jsonw_object(w, "power_measurement");
+	jsonw_bool(w, "enabled", m->enabled);
+	jsonw_bool(w, "estimated", m->estimated);
+	jsonw_milli(w, "average_w", m->enabled ? m->average_mw : JSONW_NONE);
+	jsonw_milli(w, "maximum_w", m->enabled ? m->maximum_mw : JSONW_NONE);
+	render_int_or_null(w, "error_pct", m->error_pct);
+	jsonw_int(w, "remaining_min", m->minutes_left);
+	jsonw_object_end(w);
+}
+
+/* has: enum drive_logs that the drive says it has. */
+static void render_logs(struct jsonw *w, const struct drive_health *h, uint8_t has) {
+	if (h->logs & DRIVE_LOG_OCP)
+		render_ocp(w, &h->ocp);
+	else
+		jsonw_null(w, "ocp");
+	jsonw_str(w, "ocp_reason",
+		log_reason(has, h->logs, DRIVE_LOG_OCP,
+			"the drive does not say that it follows OCP's specification"));
+	if (h->logs & DRIVE_LOG_MEASUREMENT)
+		render_measurement(w, &h->measurement);
+	else
+		jsonw_null(w, "power_measurement");
+	jsonw_str(w, "power_measurement_reason",
+		log_reason(has, h->logs, DRIVE_LOG_MEASUREMENT,
+			"the drive does not measure its power (NVMe 2.3)"));
+}
+
+/* An old reading of a drive that is let sleep. */
+static void render_age(
+	struct jsonw *w, const struct drive *d, const struct power_table *t, int64_t read_ms) {
+	const struct power_state *s = power_table_find(t, d->power_state);
+	jsonw_milli(w, "age_s", clock_wall_ms() - read_ms);
+	jsonw_str(w, "age_reason",
+		s && !s->operational
+			? "not read since the drive is in a non-operational power state"
+			: NULL);
+}
+
 static void begin_drive_part(struct jsonw *w, struct buf *out, const char *id, const char *part) {
 	jsonw_init(w, out);
 	jsonw_object(w, NULL);
@@ -332,16 +404,21 @@ static void begin_drive_part(struct jsonw *w, struct buf *out, const char *id, c
 
 enum http_next drive_health_get(struct http_request *q, struct http_response *r, void *ctx) {
 	struct core *core = api_of(ctx)->core;
+	auto_free struct drive_detail *detail = calloc(1, sizeof(*detail));
 	struct drive_health health;
 	struct drive d;
 	struct err err = {0};
 	struct jsonw w;
-	if (query_check(q, NULL, &err) != RC_OK ||
-		drives_get(core->drives, http_param(q, "id"), &d, NULL, NULL, &err) != RC_OK ||
+	if (!detail)
+		err_set(&err, RC_NOMEM, "memory is out");
+	if (!detail || query_check(q, NULL, &err) != RC_OK ||
+		drives_get(core->drives, http_param(q, "id"), &d, NULL, detail, &err) != RC_OK ||
 		drives_health(core->drives, d.id, &health, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	begin_drive_part(&w, &r->body, d.id, "health");
 	render_health(&w, &health);
+	render_logs(&w, &health, detail->logs);
+	render_age(&w, &d, &detail->power, health.read_ms);
 	jsonw_bool(&w, "simulated", d.kind == DRIVE_SIMULATED);
 	jsonw_object_end(&w);
 	return HTTP_DONE;

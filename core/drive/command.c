@@ -139,7 +139,7 @@ static void take_health(struct entry *e, const struct drive_health *h) {
 	e->has_health = true;
 	e->d.health = (uint8_t)drive_health_judge(h);
 	e->d.temperature_mc = to_int32(h->temperature_mc);
-	e->d.measured_mw = to_int32(h->interval_power_mw);
+	e->d.measured_mw = to_int32(drive_health_power_mw(h));
 	e->d.measured_quality = e->d.kind == DRIVE_SIMULATED ? QUALITY_SIMULATED : QUALITY_MEASURED;
 }
 
@@ -147,6 +147,16 @@ static void take_power(struct entry *e, struct todo *t) {
 	e->d.power_state = (int8_t)t->reply.power_state;
 	e->observed.power_state = t->reply.power_state;
 	e->observed.limit_mw = t->reply.limit_mw;
+	t->news |= 1u << DRIVE_NEWS_POWER_READ;
+}
+
+/* What was to be read was left out; the state was read on the way. */
+static void take_sleep(struct entry *e, struct todo *t) {
+	metric_add(METRIC_DRIVE_ASLEEP, 1);
+	e->observed.at_ms = clock_wall_ms();
+	e->observed.last = t->reply.err;
+	e->d.power_state = (int8_t)t->reply.power_state;
+	e->observed.power_state = t->reply.power_state;
 	t->news |= 1u << DRIVE_NEWS_POWER_READ;
 }
 
@@ -168,6 +178,8 @@ static void take_in(struct entry *e, enum drive_verb verb, struct todo *t) {
 		take_health(e, t->health);
 	if (!rc && is_power)
 		take_power(e, t);
+	if (!rc && t->reply.asleep)
+		take_sleep(e, t);
 	registry_touch(e);
 }
 
@@ -327,9 +339,24 @@ static bool leave(struct drives *ds, struct command *c) {
 	return answered;
 }
 
+/* A bit for each state that is not operational. */
+static uint32_t sleeping_states(const struct power_table *t) {
+	uint32_t states = 0;
+	for (int i = 0; i < t->count; i++)
+		states |= (uint32_t)!t->states[i].operational << i;
+	return states;
+}
+
+/* Under lock. Does what is asked end a sleep? */
+static bool wakes(const struct entry *e, const struct drive_question *q) {
+	const struct power_state *s =
+		e->detail ? power_table_find(&e->detail->power, e->d.power_state) : NULL;
+	return s && !s->operational && q->verb != DRIVE_POWER_GET && !q->asleep;
+}
+
 /* Under lock. */
-static struct drive_question question(
-	const struct entry *e, enum drive_verb verb, const struct power_setting *setting) {
+static struct drive_question question(const struct entry *e, enum drive_verb verb,
+	const struct power_setting *setting, bool let_sleep) {
 	struct drive_question q = {
 		.verb = verb, .setting = {.state = -1, .fallback_state = -1, .limit_mw = NONE}};
 	if (setting)
@@ -337,19 +364,20 @@ static struct drive_question question(
 	if (e->detail) {
 		q.means = e->detail->power.limits.means;
 		q.uuid_index = e->detail->power.limits.ocp_uuid_index;
+		q.logs = e->detail->logs;
+		q.asleep = let_sleep ? sleeping_states(&e->detail->power) : 0;
 	}
 	return q;
 }
 
-enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
-	const struct power_setting *setting, bool internal, drive_reply_fn *fn, void *arg,
-	struct err *err) {
-	struct command *c = command_new(verb, internal, fn, arg);
+/* let_sleep: only where that does not end a sleep. */
+static enum rc ask(struct drives *ds, const char *id, const struct power_setting *setting,
+	bool let_sleep, struct command *c, struct err *err) {
 	if (!c)
 		return err_set(err, RC_NOMEM, "out of memory");
 	pthread_rwlock_wrlock(&ds->lock);
 	struct entry *e = registry_find(ds, id);
-	enum rc rc = check(ds, e, internal, err);
+	enum rc rc = check(ds, e, c->internal, err);
 	if (rc) {
 		pthread_rwlock_unlock(&ds->lock);
 		command_drop(c);
@@ -358,12 +386,26 @@ enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
 	enter(ds, e, c);
 	const struct drive_source source = e->source->is;
 	const struct drive d = e->d;
-	const struct drive_question q = question(e, verb, setting);
+	const struct drive_question q = question(e, c->verb, setting, let_sleep);
+	const bool ends_sleep = wakes(e, &q);
 	pthread_rwlock_unlock(&ds->lock);
 	metric_add(METRIC_DRIVE_COMMANDS, 1);
+	metric_add(METRIC_DRIVE_WAKES, ends_sleep);
 	rc = source.ops->submit(source.self, &d, &q, on_reply, c, err);
 	if (rc && leave(ds, c))
 		rc = RC_OK;
 	registry_end_call(ds);
 	return rc;
+}
+
+enum rc drives_submit(struct drives *ds, const char *id, enum drive_verb verb,
+	const struct power_setting *setting, bool internal, drive_reply_fn *fn, void *arg,
+	struct err *err) {
+	struct command *c = command_new(verb, internal, fn, arg);
+	return ask(ds, id, setting, false, c, err);
+}
+
+enum rc command_poll(struct drives *ds, const char *id, enum drive_verb verb, struct err *err) {
+	struct command *c = command_new(verb, true, NULL, NULL);
+	return ask(ds, id, NULL, true, c, err);
 }

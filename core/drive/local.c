@@ -87,6 +87,8 @@ static void on_reply(void *arg, const struct priv_drive_reply *r, bool late) {
 	if (rc) {
 		err_set(&out.err, rc, "%s", r->msg);
 		out.err.nvme_status = r->nvme_status;
+	} else if (r->asleep) {
+		out.asleep = true;
 	} else if (r->verb == PRIV_VERB_IDENTIFY) {
 		out.detail = &r->u.detail;
 	} else if (r->verb == PRIV_VERB_SMART) {
@@ -104,6 +106,8 @@ static enum rc submit(void *self, const struct drive *d, const struct drive_ques
 		.verb = verbs[q->verb],
 		.means = q->means,
 		.uuid_index = q->uuid_index,
+		.logs = q->logs,
+		.asleep = q->asleep,
 		.power_state = q->setting.state,
 		.fallback_state = q->setting.fallback_state,
 		.limit_mw = q->setting.limit_mw,

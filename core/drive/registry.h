@@ -160,6 +160,9 @@ void arrive_overdue(struct drives *ds);
 
 /* --- command.c --- */
 
+/* Asks without anybody waiting, unless that might end the drive's sleep. Not under lock. */
+enum rc must_check command_poll(
+	struct drives *ds, const char *id, enum drive_verb verb, struct err *err);
 /* Answers those that are overdue. */
 void commands_expire(struct drives *ds);
 void commands_free(struct command_list *l);

@@ -55,12 +55,13 @@ static void collect(struct drives *ds, bool (*wants)(struct entry *e, int64_t no
 	pthread_rwlock_unlock(&ds->lock);
 }
 
-static void ask(struct drives *ds, const struct ids *ids, enum drive_verb verb) {
+/* Those who came, or were reset, are asked in any case. */
+static void identify(struct drives *ds, const struct ids *ids) {
 	struct err err;
 	for (size_t i = 0; i < ids->count; i++) {
 		const enum rc rc =
-			drives_submit(ds, ids->id[i], verb, NULL, true, NULL, NULL, &err);
-		if (rc == RC_OK || verb != DRIVE_IDENTIFY)
+			drives_submit(ds, ids->id[i], DRIVE_IDENTIFY, NULL, true, NULL, NULL, &err);
+		if (rc == RC_OK)
 			continue;
 		/* The next scan will want it again. */
 		pthread_rwlock_wrlock(&ds->lock);
@@ -71,6 +72,13 @@ static void ask(struct drives *ds, const struct ids *ids, enum drive_verb verb) 
 		}
 		pthread_rwlock_unlock(&ds->lock);
 	}
+}
+
+/* What cannot be asked now is asked a period later. */
+static void poll_drives(struct drives *ds, const struct ids *ids, enum drive_verb verb) {
+	struct err err;
+	for (size_t i = 0; i < ids->count; i++)
+		(void)!command_poll(ds, ids->id[i], verb, &err);
 }
 
 static void finish(struct drives *ds) {
@@ -89,13 +97,13 @@ static void work(void *arg) {
 	drain_start_all(ds);
 	if (ids) {
 		collect(ds, wants_identify, DRIVES_MAX, ids);
-		ask(ds, ids, DRIVE_IDENTIFY);
+		identify(ds, ids);
 		/* Both before either is asked, else the one would keep the other waiting for ever.
 		 */
 		collect(ds, wants_health, BATCH, &ids[0]);
 		collect(ds, wants_refresh, BATCH, &ids[1]);
-		ask(ds, &ids[0], DRIVE_SMART);
-		ask(ds, &ids[1], DRIVE_IDENTIFY);
+		poll_drives(ds, &ids[0], DRIVE_SMART);
+		poll_drives(ds, &ids[1], DRIVE_IDENTIFY);
 	}
 	free(ids);
 	finish(ds);

@@ -40,6 +40,11 @@
 		"Drive commands without an answer in time") \
 	X(DRIVE_DRIFT, "drivewatt_drive_drift_total", "counter", \
 		"Times a drive was found out of its effective power state") \
+	X(DRIVE_ASLEEP, "drivewatt_drive_asleep_total", "counter", \
+		"Periodic readings left out since the drive was in a non-operational state") \
+	X(DRIVE_WAKES, "drivewatt_drive_wakes_total", "counter", \
+		"Commands that may have ended a drive's sleep, sent since somebody asked for " \
+		"them") \
 	X(DRIVE_HINTS, "drivewatt_drive_hints_total", "counter", \
 		"Times the kernel told of drives that had come, gone or changed") \
 	X(DRIVE_HINTS_LOST, "drivewatt_drive_hints_lost_total", "counter", \

@@ -29,6 +29,7 @@ struct drive_reply {
 	struct err err;
 	bool late;       /* after an RC_TIMEOUT for the same operation */
 	bool more;       /* with RC_TIMEOUT, from a target: fn is called once more, with late set */
+	bool asleep;     /* with RC_OK: it was not asked, power_state tells why */
 	int power_state; /* POWER_GET, POWER_SET: read back */
 	int64_t limit_mw;                  /* … by the drive's own means; NONE none */
 	const struct drive_detail *detail; /* IDENTIFY; drive_detail_bytes() of it; valid during
@@ -41,7 +42,10 @@ typedef void drive_reply_fn(void *arg, const struct drive_reply *r);
 struct drive_question {
 	enum drive_verb verb;
 	struct power_setting setting; /* POWER_SET */
-	uint8_t means, uuid_index;    /* POWER_GET, POWER_SET: how the drive keeps a limit */
+	uint8_t means;                /* POWER_GET, POWER_SET: how the drive keeps a limit */
+	uint8_t uuid_index;           /* of OCP's features and logs; 0 none */
+	uint8_t logs;                 /* SMART: enum drive_logs that it has */
+	uint32_t asleep; /* a bit for each power state in which it is not to be asked */
 };
 
 /* A kind of target. submit answers RC_OK when fn will be called, from a thread of the target's own:

@@ -112,6 +112,7 @@ struct drive_detail {
 	uint16_t vendor_id;
 	bool volatile_write_cache;
 	bool apst_supported;
+	uint8_t logs; /* enum drive_logs that it has */
 	/* Thresholds, in whole °C as the drive has them (readings are in _mc); NONE. */
 	int64_t warning_c, critical_c; /* WCTEMP, CCTEMP */
 	int64_t tmt_min_c, tmt_max_c;  /* range of thermal management temperatures */
@@ -124,6 +125,35 @@ struct drive_detail {
 };
 /* Bytes up to the end of the last namespace that is there: all that a copy needs. */
 size_t drive_detail_bytes(const struct drive_detail *d);
+
+/* Logs beside SMART that a drive has, by its Identify Controller and UUID list. */
+enum drive_logs {
+	DRIVE_LOG_OCP = 1,         /* OCP's extension of SMART, C0h */
+	DRIVE_LOG_MEASUREMENT = 2, /* NVMe 2.3: Power Measurement, 25h */
+	DRIVE_LOGS_ALL_ = 3
+};
+
+/* OCP Datacenter NVMe SSD Specification 2.0, SMART / Health Information Extended, C0h. Counters
+ * saturate at INT64_MAX. */
+struct drive_ocp {
+	uint16_t version; /* of the log */
+	int64_t media_written_bytes, media_read_bytes;
+	int64_t bad_user_blocks, bad_system_blocks;
+	int64_t uncorrectable_reads, pcie_correctable_errors, incomplete_shutdowns;
+	int64_t free_blocks_pct;
+	int64_t throttling_events; /* up to 255 */
+	uint8_t throttling;        /* by how much it throttles now: 0 not, 1 to 3 more and more */
+	int64_t power_state_changes;
+};
+
+/* NVM Express Base Specification 2.3, Power Measurement, 25h: of the interval that it measures. */
+struct drive_measurement {
+	bool enabled;   /* it measures: the figures count */
+	bool estimated; /* they are no measurement */
+	int64_t minutes_left;
+	int64_t average_mw, maximum_mw; /* NONE not reported */
+	int64_t error_pct;              /* NONE not reported */
+};
 
 /* SMART / Health Information log, NVM Express Base 2.0, log identifier 02h. NONE where the drive
  * reports nothing. 128-bit counters saturate at INT64_MAX. */
@@ -141,11 +171,24 @@ struct drive_health {
 	int64_t tmt1_transitions, tmt2_transitions, tmt1_s, tmt2_s;
 	int64_t lifetime_energy_wh; /* NVMe 2.3; 0 in the log is NONE */
 	int64_t interval_power_mw;  /* NVMe 2.3 */
+	uint8_t logs;               /* enum drive_logs: which of these were read */
+	struct drive_ocp ocp;
+	struct drive_measurement measurement;
 };
+/* What the drive says that it takes; NONE: it does not. Never anything but its own figures. */
+int64_t drive_health_power_mw(const struct drive_health *h);
 
 enum drive_health_level drive_health_judge(const struct drive_health *h);
 
 #define NVME_SMART_BYTES 512
+#define NVME_MEASUREMENT_BYTES 64 /* the header; bins of a histogram follow */
+/* Pure decoders of raw logs. False: the log is something else. */
+bool drive_ocp_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_ocp *out);
+void drive_measurement_decode(
+	const uint8_t log[NVME_MEASUREMENT_BYTES], struct drive_measurement *out);
+/* Pure. Bits 15:0 count in the unit that bits 17:16 name: 1 is 0.1 mW, 2 is 10 mW; else NONE. */
+int64_t drive_scaled_power_mw(uint32_t field);
+
 /* Pure decoder of the raw log. A temperature of 0 K is NONE, not -273 °C. */
 void drive_health_decode(const uint8_t log[NVME_SMART_BYTES], struct drive_health *out);
 

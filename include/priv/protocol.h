@@ -64,7 +64,7 @@ enum priv_verb {
 	PRIV_VERB_IDENTIFY,  /* controller and namespaces with their uses */
 	PRIV_VERB_POWER_GET, /* the power state and the limit by these means, current */
 	PRIV_VERB_POWER_SET, /* sets both, then reads them back */
-	PRIV_VERB_SMART,     /* log page 02h */
+	PRIV_VERB_SMART,     /* log page 02h, and the other logs asked for */
 	PRIV_VERB_COUNT_
 };
 
@@ -72,7 +72,9 @@ struct priv_drive_op {
 	struct priv_drive_ref drive;
 	uint32_t verb;         /* enum priv_verb */
 	uint8_t means;         /* POWER_GET, POWER_SET: enum power_means, as the drive has said */
-	uint8_t uuid_index;    /* POWER_MEANS_OCP; 0–127 */
+	uint8_t uuid_index;    /* of OCP's features and logs; 0–127 */
+	uint8_t logs;          /* SMART: enum drive_logs */
+	uint32_t asleep;       /* IDENTIFY, SMART: not in these power states, a bit each */
 	int8_t fallback_state; /* POWER_SET: where the limit forbids power_state; -1 none */
 	int32_t power_state;   /* POWER_SET: 0–31 */
 	int64_t limit_mw;      /* POWER_SET: NONE, or a value that the means can take */
@@ -107,8 +109,10 @@ struct priv_drive_reply {
 		       (capability missing); RC_NOT_FOUND (gone); RC_IO … */
 	uint32_t verb;
 	uint16_t nvme_status; /* as ret & 0x7fff of the ioctl */
-	uint8_t more; /* with RC_TIMEOUT: the command goes on, and a second reply of the same seq
-			 comes should the drive still answer */
+	uint8_t asleep; /* with RC_OK: it is in one of those power states and was not asked; the
+			   state is told */
+	uint8_t more;   /* with RC_TIMEOUT: the command goes on, and a second reply of the same seq
+			   comes should the drive still answer */
 	char msg[160];
 	int32_t power_state; /* POWER_GET, POWER_SET: what was read back */
 	int64_t limit_mw;    /* … by the means asked for; NONE none */

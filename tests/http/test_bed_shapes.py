@@ -189,3 +189,75 @@ def test_a_limit_that_forbids_states_is_kept_in_one_that_fits(able, bed):
     assert r.json()["observed_limit_w"] == 20 and r.json()["in_sync"]
     r = able.service.put(able.desired, {"limit_w": 9})
     assert r.status_code == 400 and r.json()["errors"][0]["pointer"] == "/limit_w"
+
+
+# -- logs, and sleep --------------------------------------------------------------------------------
+
+
+def health(drive):
+    return drive.service.json(drive.href + "/health")
+
+
+def test_a_drive_without_further_logs_says_why(drive):
+    wait_until(lambda: drive.service.get(drive.href + "/health").status_code == 200, what="its health is read")
+    h = health(drive)
+    assert h["ocp"] is None and "OCP" in h["ocp_reason"]
+    assert h["power_measurement"] is None and h["power_measurement_reason"]
+    assert h["lifetime_energy_wh"] is None and h["age_reason"] is None and h["age_s"] >= 0
+    assert drive.power()["measured_w"] is None and drive.power()["measured_reason"]
+
+
+def test_what_a_drive_measures_is_shown_and_becomes_samples(able, bed):
+    bed.set(1, has_ocp=1, measures=1, average=1234 | 2 << 16, energy_wh=42)
+    wait_until(lambda: health(able)["ocp"] and able.power()["measured_w"], what="its logs are read")
+    h = health(able)
+    assert h["ocp"]["throttling_events"] == 7 and h["ocp"]["media_written_bytes"] == 2000 * 512000
+    assert h["power_measurement"]["average_w"] == 12.34 and h["power_measurement"]["error_pct"] is None
+    assert h["ocp_reason"] is None and h["lifetime_energy_wh"] == 42
+    assert able.power()["measured_w"] == 12.34 and able.power()["measured_source"] == "measured"
+    wanted = {("power", "W"), ("energy_counter", "J")}
+    series = lambda: able.service.json("/api/v1/series?limit=1000")["items"]  # noqa: E731
+    wait_until(
+        lambda: wanted <= {(s["quantity"], s["unit"]) for s in series() if s["object"] == able.id},
+        what="there are series of both",
+    )
+    bed.set(1, average=0)
+    wait_until(lambda: able.power()["measured_w"] is None, what="what is not measured is not shown")
+    bed.set(1, measures=0, energy_wh=0)
+
+
+def test_a_drive_that_sleeps_is_let_sleep(drive, bed):
+    def count(name):
+        (line,) = [x for x in drive.service.get("/metrics").text.splitlines() if x.startswith(name + " ")]
+        return int(line.split()[1])
+
+    bed.set(0, power=3)
+    wait_until(lambda: drive.power()["state"] == 3, what="its sleep is seen")
+    left_out = count("drivewatt_drive_asleep_total")
+    wait_until(lambda: count("drivewatt_drive_asleep_total") >= left_out + 4, what="readings are left out")
+    read_at = health(drive)["read_at"]
+    bed.set(0, temperature_k=340)
+    wait_until(lambda: count("drivewatt_drive_asleep_total") >= left_out + 8, what="more are left out")
+    h = health(drive)
+    assert h["read_at"] == read_at and "non-operational" in h["age_reason"]
+    wakes = count("drivewatt_drive_wakes_total")
+    assert drive.service.put(drive.desired, {"state": 0}).status_code == 201
+    assert count("drivewatt_drive_wakes_total") > wakes
+    wait_until(lambda: health(drive)["temperature_c"] == pytest.approx(66.85), what="it is read again")
+    assert health(drive)["age_reason"] is None
+    assert drive.service.delete(drive.desired).status_code == 204
+    bed.set(0, temperature_k=311)
+
+
+def test_a_look_that_hangs_holds_up_no_change_of_power(drive, bed):
+    bed.set(0, hang_look=1)
+    try:
+        before = bed.get(0, "commands")
+        # Nothing is answered now but what concerns power.
+        wait_until(lambda: bed.get(0, "commands") > before + 3, what="its power state is read all the same")
+        r = drive.service.put(drive.desired, {"state": 1})
+        assert r.status_code == 201 and r.json()["observed_state"] == 1
+        assert drive.service.delete(drive.desired).status_code == 204
+    finally:
+        bed.set(0, hang_look=0)
+    wait_until(lambda: drive.now()["state"] == "live", what="it answers as before")

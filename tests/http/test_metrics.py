@@ -16,7 +16,7 @@ READING = re.compile(r"drivewatt_(drive|host|component)_.*(_watts|_joules_total|
 # The program's own, and what a data sheet or a setting says.
 NO_READING = {
     "drivewatt_drive_commands_total", "drivewatt_drive_timeouts_total", "drivewatt_drive_drift_total",
-    "drivewatt_drive_hints_total", "drivewatt_drive_hints_lost_total",
+    "drivewatt_drive_asleep_total", "drivewatt_drive_wakes_total", "drivewatt_drive_hints_total", "drivewatt_drive_hints_lost_total",
     "drivewatt_drive_power_state_max_watts", "drivewatt_host_power_limit_watts",
     "drivewatt_host_power_resolution_watts",
 }

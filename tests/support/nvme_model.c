@@ -17,6 +17,7 @@ enum { CNS_NAMESPACE = 0x00, CNS_CONTROLLER = 0x01, CNS_ACTIVE = 0x02, CNS_DESCR
 enum { CNS_UUIDS = 0x17, OCP_UUID_INDEX = 2 };
 enum { FEATURE_POWER = 0x02, FEATURE_TEMPERATURE = 0x04, FEATURE_LIMIT = 0x23 };
 enum { FEATURE_OCP_POWER = 0xc7, LOG_SMART = 0x02, LOG_OCP_CAPABILITIES = 0xc4 };
+enum { LOG_OCP_SMART = 0xc0, LOG_MEASUREMENT = 0x25 };
 enum { SELECT_CURRENT, SELECT_DEFAULT, SELECT_SAVED, SELECT_CAPABILITIES };
 
 #define CAPABILITY_CHANGEABLE 4u
@@ -118,7 +119,9 @@ static int identify_controller(const struct nvme_model *m, uint8_t *p) {
 	put_padded(p + 64, 8, m->firmware);
 	put16(p + 78, m->cntlid);
 	put32(p + 80, 0x20000); /* NVMe 2.0 */
-	put32(p + 96, (m->has_limit ? 1u << 20 : 0) | (m->has_ocp ? 1u << 9 : 0));
+	put32(p + 96,
+		(m->has_limit ? 1u << 20 : 0) | (m->has_ocp ? 1u << 9 : 0) |
+			(m->measures ? 1u << 21 : 0));
 	p[111] = 1; /* an I/O controller */
 	p[261] = 2; /* log page attributes: commands supported and effects */
 	p[263] = LAST_STATE;
@@ -318,6 +321,27 @@ static void smart_log(const struct nvme_model *m, uint8_t p[SMART_BYTES]) {
 	put64(p + 112, 17);
 	put64(p + 128, m->power_on_h);
 	put16(p + 200, m->temperature_k);
+	put64(p + 232, m->energy_wh);
+}
+
+static void ocp_smart(const struct nvme_model *m, uint8_t p[LOG_MAX_BYTES]) {
+	static const uint8_t guid[] = {0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f,
+		0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf};
+
+	put64(p, m->data_written * 512000);
+	put64(p + 16, m->data_read * 512000);
+	p[96] = 7;
+	p[120] = 90;
+	put64(p + 200, m->commands);
+	put16(p + 494, 3);
+	memcpy(p + 496, guid, sizeof(guid));
+}
+
+static void measurement(const struct nvme_model *m, uint8_t p[LOG_MAX_BYTES]) {
+	put16(p + 2, m->average ? 1 : 0);
+	put32(p + 4, 64);
+	put32(p + 40, m->average);
+	p[56] = 255;
 }
 
 static void ocp_capabilities(uint8_t p[LOG_MAX_BYTES]) {
@@ -339,6 +363,12 @@ static uint32_t make_log(
 	case LOG_SMART:
 		smart_log(m, p);
 		return SMART_BYTES;
+	case LOG_OCP_SMART:
+		ocp_smart(m, p);
+		return is_ocp(m, c->cdw14) ? SMART_BYTES : 0;
+	case LOG_MEASUREMENT:
+		measurement(m, p);
+		return m->measures ? 64 : 0;
 	case LOG_OCP_CAPABILITIES:
 		ocp_capabilities(p);
 		return is_ocp(m, c->cdw14) ? LOG_MAX_BYTES : 0;

@@ -37,8 +37,11 @@ struct nvme_model {
 	uint32_t limit;     /* as set: value and scale */
 	bool has_ocp;       /* a UUID list with OCP's, its feature C7h and logs */
 	uint8_t ocp_watts;  /* feature C7h as set */
-	uint8_t nmic;       /* 1: several controllers may be attached to the namespace */
-	bool reservable;    /* it knows reservations */
+	bool measures;      /* log 25h: NVMe Power Measurement */
+	uint32_t average;   /* … value and scale; 0: it is not measuring now */
+	uint64_t energy_wh;  /* SMART's lifetime energy */
+	uint8_t nmic;        /* 1: several controllers may be attached to the namespace */
+	bool reservable;     /* it knows reservations */
 	bool long_host_ids;  /* they are registered with 16 bytes, not 8 */
 	uint8_t reservation; /* type, 0 none */
 	uint16_t registrants;
@@ -51,6 +54,7 @@ struct nvme_model {
 	int32_t fail_errno;  /* every command gives -1 and this */
 	int32_t fail_status; /* every command gives this status */
 	int32_t hang;        /* while not 0, no command is answered */
+	int32_t hang_look;   /* the same for Identify and Get Log Page alone */
 
 	uint32_t commands; /* answered so far */
 };

@@ -33,6 +33,9 @@ static const struct {
 	FIELD(limit),
 	FIELD(has_ocp),
 	FIELD(ocp_watts),
+	FIELD(measures),
+	FIELD(average),
+	FIELD(energy_wh),
 	FIELD(nmic),
 	FIELD(reservable),
 	FIELD(long_host_ids),
@@ -46,6 +49,7 @@ static const struct {
 	FIELD(fail_errno),
 	FIELD(fail_status),
 	FIELD(hang),
+	FIELD(hang_look),
 	FIELD(commands),
 };
 

@@ -22,6 +22,8 @@
 
 #define NVME_REQUESTS 'N'
 #define HANG_LOOK_NS 10000000L
+#define GET_LOG_PAGE 0x02
+#define IDENTIFY 0x06
 
 static struct bed_state *state;
 static int state_fd = -1;
@@ -57,10 +59,12 @@ static struct nvme_model *drive_of(int fd, bool *is_namespace) {
 	return fields >= 1 && number < state->count ? &state->drives[number] : NULL;
 }
 
-static void wait_while_hung(const struct nvme_model *m) {
+static void wait_while_hung(const struct nvme_model *m, bool io, uint8_t opcode) {
 	const struct timespec pause = {.tv_nsec = HANG_LOOK_NS};
+	const bool look = !io && (opcode == GET_LOG_PAGE || opcode == IDENTIFY);
 
-	while (__atomic_load_n(&m->hang, __ATOMIC_SEQ_CST))
+	while (__atomic_load_n(&m->hang, __ATOMIC_SEQ_CST) ||
+		(look && __atomic_load_n(&m->hang_look, __ATOMIC_SEQ_CST)))
 		nanosleep(&pause, NULL);
 }
 
@@ -78,7 +82,7 @@ static int command(struct nvme_model *m, bool io, struct nvme_passthru_cmd *cmd)
 	};
 	int failure, status = -1;
 
-	wait_while_hung(m);
+	wait_while_hung(m, io, cmd->opcode);
 	pthread_mutex_lock(&mutex);
 	flock(state_fd, LOCK_EX);
 	failure = m->fail_errno;

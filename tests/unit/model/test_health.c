@@ -6,6 +6,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/compiler.h"
 #include "model/drive.h"
 
 static void put(uint8_t *p, uint64_t v, int bytes) {
@@ -156,6 +157,69 @@ static void health_is_told_in_one_word(void **state) {
 	assert_string_equal(drive_health_name(DRIVE_HEALTH_CRITICAL), "critical");
 }
 
+static void ocps_log_is_known_by_its_guid(void **state) {
+	static const uint8_t guid[] = {0xc5, 0xaf, 0x10, 0x28, 0xea, 0xbf, 0xf2, 0xa4, 0x9c, 0x4f,
+		0x6f, 0x7c, 0xc9, 0x14, 0xd5, 0xaf};
+	uint8_t log[NVME_SMART_BYTES] = {[96] = 9, [97] = 2, [120] = 88};
+	struct drive_ocp o = {0};
+	(void)state;
+	assert_false(drive_ocp_decode(log, &o));
+	memcpy(log + 496, guid, sizeof(guid));
+	put(log, 1234567, 8);
+	memset(log + 16, 0xff, 16);
+	put(log + 32, 0xaaaa000000000011, 8); /* six bytes, then another field */
+	put(log + 40, 0x12, 6);
+	put(log + 56, 13, 8);
+	put(log + 104, 14, 8);
+	put(log + 112, 15, 4);
+	put(log + 200, 16, 8);
+	put(log + 494, 3, 2);
+	assert_true(drive_ocp_decode(log, &o));
+	const struct {
+		int64_t got, want;
+	} fields[] = {
+		{o.version, 3},
+		{o.media_written_bytes, 1234567},
+		{o.media_read_bytes, INT64_MAX},
+		{o.bad_user_blocks, 0x11},
+		{o.bad_system_blocks, 0x12},
+		{o.uncorrectable_reads, 13},
+		{o.pcie_correctable_errors, 14},
+		{o.incomplete_shutdowns, 15},
+		{o.free_blocks_pct, 88},
+		{o.throttling_events, 9},
+		{o.throttling, 2},
+		{o.power_state_changes, 16},
+	};
+	for (size_t i = 0; i < array_len(fields); i++)
+		if (fields[i].got != fields[i].want)
+			fail_msg("field %zu: %lld", i, (long long)fields[i].got);
+}
+
+static void a_measurement_counts_while_it_is_enabled(void **state) {
+	uint8_t log[NVME_MEASUREMENT_BYTES] = {[2] = 5, [14] = 30, [56] = 10};
+	struct drive_health h = {.interval_power_mw = NONE, .logs = DRIVE_LOG_MEASUREMENT};
+	(void)state;
+	put(log + 40, 0x000204d2, 4);
+	put(log + 44, 0x0003ffff, 4); /* of an unknown scale */
+	drive_measurement_decode(log, &h.measurement);
+	assert_true(h.measurement.enabled && h.measurement.estimated);
+	assert_int_equal(h.measurement.minutes_left, 30);
+	assert_int_equal(h.measurement.average_mw, 12340);
+	assert_int_equal(h.measurement.maximum_mw, NONE);
+	assert_int_equal(h.measurement.error_pct, 10);
+	assert_int_equal(drive_health_power_mw(&h), 12340);
+	/* The interval power of SMART is newer. */
+	h.interval_power_mw = 9000;
+	assert_int_equal(drive_health_power_mw(&h), 9000);
+	h.interval_power_mw = NONE;
+	log[2] = 0;
+	log[56] = 255;
+	drive_measurement_decode(log, &h.measurement);
+	assert_int_equal(h.measurement.error_pct, NONE);
+	assert_int_equal(drive_health_power_mw(&h), NONE);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_field_is_read_from_its_place),
@@ -163,6 +227,8 @@ int main(void) {
 		cmocka_unit_test(big_counters_saturate),
 		cmocka_unit_test(interval_power_follows_its_scale),
 		cmocka_unit_test(health_is_told_in_one_word),
+		cmocka_unit_test(ocps_log_is_known_by_its_guid),
+		cmocka_unit_test(a_measurement_counts_while_it_is_enabled),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,15 +308,38 @@ static void reads_the_health(void **state) {
 	struct drive_health h;
 
 	(void)state;
-	assert_int_equal(nvme_drive_smart(fd, &h, NULL), RC_OK);
+	assert_int_equal(nvme_drive_smart(fd, 0, 0, &h, NULL), RC_OK);
 	assert_int_equal(last_nsid, 0xffffffffu);
 	assert_int_equal(h.temperature_mc, 37850);
 	assert_int_equal(h.data_units_written, 2000);
 	assert_int_equal(h.power_on_h, 1234);
 	assert_true(h.read_ms > 0);
 	model.temperature_k = 0;
-	assert_int_equal(nvme_drive_smart(fd, &h, NULL), RC_OK);
+	assert_int_equal(nvme_drive_smart(fd, 0, 0, &h, NULL), RC_OK);
 	assert_true(h.temperature_mc == NONE);
+}
+
+static void reads_the_other_logs_that_the_drive_has(void **state) {
+	struct drive_detail d = {0};
+	struct drive_health h;
+
+	(void)state;
+	model.has_ocp = model.measures = true;
+	model.average = 1234 | 2 << 16;
+	assert_int_equal(nvme_drive_identify(fd, &d, NULL), RC_OK);
+	assert_int_equal(d.logs, DRIVE_LOG_OCP | DRIVE_LOG_MEASUREMENT);
+	assert_int_equal(nvme_drive_smart(fd, d.logs, 2, &h, NULL), RC_OK);
+	assert_int_equal(h.logs, d.logs);
+	assert_int_equal(h.ocp.media_written_bytes, 2000 * 512000);
+	assert_int_equal(h.ocp.throttling_events, 7);
+	assert_int_equal(h.measurement.average_mw, 12340);
+	assert_int_equal(drive_health_power_mw(&h), 12340);
+	/* Another vendor's log under the same number. */
+	assert_int_equal(nvme_drive_smart(fd, d.logs, 1, &h, NULL), RC_OK);
+	assert_int_equal(h.logs, DRIVE_LOG_MEASUREMENT);
+	model.average = 0;
+	assert_int_equal(nvme_drive_smart(fd, d.logs, 2, &h, NULL), RC_OK);
+	assert_int_equal(drive_health_power_mw(&h), NONE);
 }
 
 /* --- sharing ---------------------------------------------------------------------------------- */
@@ -388,7 +411,7 @@ static void errors_become_one_vocabulary(void **state) {
 
 		model.fail_errno = cases[i].errnum;
 		model.fail_status = cases[i].status;
-		assert_int_equal(nvme_drive_smart(fd, &h, &err), cases[i].rc);
+		assert_int_equal(nvme_drive_smart(fd, 0, 0, &h, &err), cases[i].rc);
 		assert_int_equal(err.rc, cases[i].rc);
 		assert_int_equal(err.nvme_status, cases[i].status);
 		assert_int_equal(nvme_drive_power_get(fd, &ps, NULL), cases[i].rc);
@@ -427,6 +450,7 @@ int main(void) {
 		ON_DRIVE(means_are_not_taken_on_trust),
 		ON_DRIVE(values_have_two_scales),
 		ON_DRIVE(reads_the_health),
+		ON_DRIVE(reads_the_other_logs_that_the_drive_has),
 		ON_DRIVE(a_namespace_may_be_shared),
 		ON_DRIVE(reservations_are_read_with_either_size_of_host_identifier),
 		ON_DRIVE(a_drive_without_reservations_is_not_asked_for_them),
