@@ -315,6 +315,9 @@ static enum rc start_retention(struct core *core, struct err *err) {
 		.run_days = c->run_days,
 		.sample_days = c->sample_days,
 		.task_days = c->task_days,
+		.quarter_days = c->quarter_days,
+		.hour_days = c->hour_days,
+		.other_days = c->other_days,
 	};
 	core->retention = retention_new(
 		&config, core->control, core->samples, core->energy, core->timers, core->jobs, err);

@@ -68,6 +68,25 @@ static void prune_table(struct retention *r, const char *what, prune_fn *fn, int
 	}
 }
 
+static int64_t horizon_ms(int64_t days, int64_t at_most_days) {
+	if (at_most_days && (!days || days > at_most_days))
+		days = at_most_days;
+	return days ? clock_wall_ms() - days * DAY_MS : NONE;
+}
+
+static void prune_samples(struct retention *r) {
+	const struct retention_config *c = &r->config;
+	const struct energy_horizons horizons = {
+		.energy = {horizon_ms(c->sample_days, 0), horizon_ms(c->quarter_days, 0),
+			horizon_ms(c->hour_days, 0)},
+		.others = {horizon_ms(c->sample_days, c->other_days),
+			horizon_ms(c->quarter_days, c->other_days),
+			horizon_ms(c->hour_days, c->other_days)},
+	};
+	if (r->energy && !is_stopping(r))
+		energy_prune(r->energy, &horizons);
+}
+
 static void prune(struct retention *r) {
 	const struct retention_config *c = &r->config;
 	prune_table(r, "events", db_event_prune, c->event_days);
@@ -77,8 +96,7 @@ static void prune(struct retention *r) {
 	prune_table(r, "idempotency keys", db_idempotency_prune, ONCE_KEPT_DAYS);
 	prune_table(r, "tokens", db_token_prune, RETENTION_TOKEN_DAYS);
 	prune_table(r, "drives", db_drive_prune, RETENTION_DRIVE_DAYS);
-	if (r->energy && c->sample_days && !is_stopping(r))
-		energy_prune(r->energy, clock_wall_ms() - c->sample_days * DAY_MS);
+	prune_samples(r);
 }
 
 /* --- jobs --- */

@@ -5,7 +5,10 @@
  *	events, audit       event_days, audit_days
  *	tasks               task_days after they ended, with their targets
  *	runs                run_days after they ended; their documents with them
- *	samples             sample_days; a series a day longer than its last sample
+ *	samples             sample_days, at most other_days those that are neither power nor energy
+ *	their aggregates    by quarters of an hour quarter_days, by hours hour_days; at most
+ *	                    other_days likewise
+ *	series              a day longer than the last that is kept of them
  *	idempotency keys    1 day
  *	tokens              RETENTION_TOKEN_DAYS after they expired
  *	drives              RETENTION_DRIVE_DAYS after they were last seen; with labels or claims
@@ -34,7 +37,8 @@ struct retention;
 struct retention_config {
 	int64_t prune_ms, checkpoint_ms; /* periods, over 0; the first pruning after at most 60 s */
 	int64_t probe_ms; /* likewise: whether a store that failed takes changes again */
-	int64_t event_days, audit_days, run_days, sample_days, task_days; /* 0: kept for ever */
+	int64_t event_days, audit_days, run_days, task_days; /* 0: kept for ever; these too: */
+	int64_t sample_days, quarter_days, hour_days, other_days;
 };
 
 /* Begins at once, in jobs. energy NULL: no samples are pruned. All but config is borrowed. */

@@ -1,69 +1,120 @@
 #include "db/pack.h"
 
-#define VERSION 1
+#include <stdint.h>
+#include <stdlib.h>
 
-/* Differences wrap: any two values are a difference apart. */
-static int64_t minus(int64_t a, int64_t b) {
-	return (int64_t)((uint64_t)a - (uint64_t)b);
+#include "base/column.h"
+
+/*
+ * A version, the number of samples, and columns. Version 1 was a row of differences for each
+ * sample; files have it until all that came before version 2 has gone into chunks.
+ */
+#define VERSION 2
+#define ROWS 1
+#define NS_PER_MS UINT64_C(1000000)
+
+/* How far the monotonic clock is ahead of the wall clock: nearly always as far as before. */
+static int64_t ahead_ns(const struct sample *s) {
+	return (int64_t)((uint64_t)s->at_mono_ns - (uint64_t)s->at_ms * NS_PER_MS);
 }
 
-static int64_t plus(int64_t a, int64_t b) {
-	return (int64_t)((uint64_t)a + (uint64_t)b);
+enum column { SERIES, AT, AHEAD, VALUE, COLUMN_COUNT };
+
+static int64_t get(const struct sample *s, enum column c) {
+	switch (c) {
+	case SERIES:
+		return s->series_id;
+	case AT:
+		return s->at_ms;
+	case AHEAD:
+		return ahead_ns(s);
+	default:
+		return s->value_milli;
+	}
 }
 
-/* Small numbers of either sign become small unsigned ones, seven bits a byte. */
-static uint8_t *put(uint8_t *p, int64_t v) {
-	uint64_t u = (uint64_t)v << 1 ^ (uint64_t)(v >> 63);
-	for (; u >= 0x80; u >>= 7)
-		*p++ = (uint8_t)(u | 0x80);
-	*p++ = (uint8_t)u;
-	return p;
+/* In the order of the columns. */
+static void set(struct sample *s, enum column c, int64_t v) {
+	switch (c) {
+	case SERIES:
+		s->series_id = v;
+		break;
+	case AT:
+		s->at_ms = v;
+		break;
+	case AHEAD:
+		s->at_mono_ns = (int64_t)((uint64_t)v + (uint64_t)s->at_ms * NS_PER_MS);
+		break;
+	default:
+		s->value_milli = v;
+	}
 }
 
-static bool get(struct unpacker *u, int64_t *out) {
-	uint64_t v = 0;
-	for (unsigned shift = 0; shift < 64 && u->at < u->end; shift += 7) {
-		const uint8_t byte = *u->at++;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (!(byte & 0x80)) {
-			*out = (int64_t)(v >> 1 ^ (~(v & 1) + 1));
-			return true;
+void pack_samples(struct buf *out, const struct sample *s, size_t n) {
+	auto_free int64_t *column = malloc((n + 1) * sizeof(*column));
+	if (!column) {
+		out->failed = RC_NOMEM;
+		return;
+	}
+	buf_addc(out, VERSION);
+	varint_put(out, (int64_t)n);
+	for (enum column c = SERIES; c < COLUMN_COUNT; c++) {
+		for (size_t i = 0; i < n; i++)
+			column[i] = get(&s[i], c);
+		column_put(out, column, n);
+	}
+}
+
+static bool unpack_columns(struct column_reader *in, size_t max, struct sample **out, size_t *n) {
+	int64_t count;
+	if (!varint_get(in, &count) || count < 0 || (uint64_t)count > max)
+		return false;
+	auto_free int64_t *column = malloc(((size_t)count + 1) * sizeof(*column));
+	*out = calloc((size_t)count + 1, sizeof(**out));
+	if (!column || !*out)
+		return false;
+	*n = (size_t)count;
+	for (enum column c = SERIES; c < COLUMN_COUNT; c++) {
+		if (!column_get(in, column, *n))
+			return false;
+		for (size_t i = 0; i < *n; i++)
+			set(&(*out)[i], c, column[i]);
+	}
+	return true;
+}
+
+/* Each value as its difference to that of the sample before. */
+static bool unpack_rows(struct column_reader *in, size_t max, struct sample **out, size_t *n) {
+	int64_t last[4] = {0};
+	size_t room = (size_t)(in->end - in->at) / 4 + 1;
+	*out = calloc(room < max ? room : max, sizeof(**out));
+	*n = 0;
+	while (*out && in->at < in->end) {
+		for (size_t k = 0; k < array_len(last); k++) {
+			int64_t difference;
+			if (!varint_get(in, &difference))
+				return false;
+			last[k] = (int64_t)((uint64_t)last[k] + (uint64_t)difference);
 		}
+		if (*n == max)
+			return false;
+		(*out)[(*n)++] = (struct sample){last[0], last[1], last[2], last[3]};
 	}
-	return false;
+	return *out;
 }
 
-size_t pack_samples(const struct sample *s, size_t n, uint8_t *out) {
-	struct sample last = {0};
-	uint8_t *p = out;
-	*p++ = VERSION;
-	for (size_t i = 0; i < n; i++) {
-		p = put(p, minus(s[i].series_id, last.series_id));
-		p = put(p, minus(s[i].at_ms, last.at_ms));
-		p = put(p, minus(s[i].at_mono_ns, last.at_mono_ns));
-		p = put(p, minus(s[i].value_milli, last.value_milli));
-		last = s[i];
+bool unpack_samples(const void *bytes, size_t len, size_t max, struct sample **out, size_t *n) {
+	struct column_reader in = column_reader(bytes, len);
+	*out = NULL;
+	*n = 0;
+	if (!len)
+		return false;
+	switch (*in.at++) {
+	case VERSION:
+		return unpack_columns(&in, max, out, n);
+	case ROWS:
+		return unpack_rows(&in, max, out, n);
+	default:
+		return false;
 	}
-	return (size_t)(p - out);
-}
-
-bool unpack_begin(struct unpacker *u, const void *bytes, size_t len) {
-	*u = (struct unpacker){.at = bytes, .end = (const uint8_t *)bytes + len};
-	return len > 0 && *u->at++ == VERSION;
-}
-
-enum unpacked unpack_next(struct unpacker *u, struct sample *out) {
-	int64_t series, at, mono, value;
-	if (u->at == u->end)
-		return UNPACKED_END;
-	if (!get(u, &series) || !get(u, &at) || !get(u, &mono) || !get(u, &value))
-		return UNPACKED_DAMAGED;
-	u->last = (struct sample){
-		.series_id = plus(u->last.series_id, series),
-		.at_ms = plus(u->last.at_ms, at),
-		.at_mono_ns = plus(u->last.at_mono_ns, mono),
-		.value_milli = plus(u->last.value_milli, value),
-	};
-	*out = u->last;
-	return UNPACKED_SAMPLE;
 }

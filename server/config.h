@@ -59,7 +59,8 @@ struct config {
 	int64_t heartbeat_ms, idle_timeout_s, drain_ms, cache_bytes;
 	bool gzip, public_metrics, require_if_match;
 
-	int64_t event_days, audit_days, run_days, sample_days, task_days;
+	int64_t event_days, audit_days, run_days, task_days;
+	int64_t sample_days, quarter_days, hour_days, other_days;
 
 	/* Of `log-level` and `simulate`, taken apart. */
 	enum log_level level;

@@ -70,7 +70,10 @@ const struct config_key config_keys[] = {
 	{"keep-audit", KEY_INT, AT(audit_days), 1, 36500, "365", "DAYS", "retention of the audit trail"},
 	{"keep-benchmarks", KEY_INT, AT(run_days), 1, 36500, "3650", "DAYS", "retention of benchmark results"},
 	{"keep-tasks", KEY_INT, AT(task_days), 1, 36500, "90", "DAYS", "retention of tasks, once they are over"},
-	{"keep-samples", KEY_INT, AT(sample_days), 1, 36500, "90", "DAYS", "retention of samples"},
+	{"keep-samples", KEY_INT, AT(sample_days), 1, 36500, "90", "DAYS", "retention of samples, with a minute's figures"},
+	{"keep-quarters", KEY_INT, AT(quarter_days), 1, 36500, "730", "DAYS", "retention of figures by a quarter of an hour"},
+	{"keep-hours", KEY_INT, AT(hour_days), 1, 36500, "3650", "DAYS", "retention of figures by the hour"},
+	{"keep-others", KEY_INT, AT(other_days), 1, 36500, "90", "DAYS", "at most so long the same of what is neither power nor energy"},
 };
 /* clang-format on */
 const size_t config_key_count = array_len(config_keys);

@@ -163,6 +163,9 @@ static enum rc make_core(struct process *p, struct err *err) {
 		.run_days = c->run_days,
 		.sample_days = c->sample_days,
 		.task_days = c->task_days,
+		.quarter_days = c->quarter_days,
+		.hour_days = c->hour_days,
+		.other_days = c->other_days,
 	};
 	p->helper_sock = -1; /* taken over */
 	p->core = core_new(&config, err);

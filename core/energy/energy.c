@@ -2,65 +2,34 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/metrics.h"
 #include "base/parse.h"
 #include "base/thread.h"
 #include "core/energy/impl.h"
 #include "db/samples.h"
 
-/* --- taking in --- */
+#define OPEN_BYTES (64u << 20)
+#define DROPS_TOLD_MS 60000
 
-size_t energy_ingest(struct energy *e, const struct sample *s, size_t n) {
-	struct pending *p = &e->pending;
-	pthread_mutex_lock(&p->lock);
-	size_t taken = p->max - p->count;
-	if (taken > n)
-		taken = n;
-	memcpy(p->samples + p->count, s, taken * sizeof(*s));
-	p->count += taken;
-	p->dropped += (int64_t)(n - taken);
-	pthread_mutex_unlock(&p->lock);
-	metric_add(METRIC_SAMPLES_IN, (int64_t)taken);
-	metric_add(METRIC_SAMPLES_DROPPED, (int64_t)(n - taken));
-	return taken;
-}
+/* --- keeping --- */
 
-/* --- storing --- */
-
-static size_t batch_max(const struct pending *p) {
-	return p->max < DB_TICK_MAX_SAMPLES ? p->max : DB_TICK_MAX_SAMPLES;
-}
-
-/* Copies: samples leave the queue only once they are stored, so that readers miss none. */
-static size_t copy_batch(struct energy *e) {
-	struct pending *p = &e->pending;
-	pthread_mutex_lock(&p->lock);
-	size_t n = p->count < batch_max(p) ? p->count : batch_max(p);
-	memcpy(e->batch, p->samples, n * sizeof(e->batch[0]));
-	pthread_mutex_unlock(&p->lock);
-	return n;
-}
-
-/* Returns how many were dropped meanwhile. */
-static int64_t drop_batch(struct pending *p, size_t n) {
-	pthread_mutex_lock(&p->lock);
-	p->count -= n;
-	memmove(p->samples, p->samples + n, p->count * sizeof(p->samples[0]));
-	int64_t dropped = p->dropped;
-	p->dropped = 0;
-	pthread_mutex_unlock(&p->lock);
-	return dropped;
-}
-
-static enum rc store(struct energy *e, size_t n, struct err *err) {
+/* A queue may be longer than a tick. */
+static enum rc store(struct energy *e, struct err *err) {
 	struct db_conn *c;
 	enum rc rc = db_write_begin(e->db, &c, err);
 	if (rc)
 		return rc;
-	rc = db_tick_insert(c, clock_boot_id(), e->batch, n, err);
+	if (!e->boot_known)
+		rc = db_boot_put(c, clock_boot_id(), e->intake.boot, err);
+	for (size_t i = 0; i < e->batch_count && !rc; i += DB_TICK_MAX_SAMPLES) {
+		size_t n = e->batch_count - i;
+		rc = db_tick_insert(c, clock_boot_id(), e->batch + i,
+			n < DB_TICK_MAX_SAMPLES ? n : DB_TICK_MAX_SAMPLES, err);
+	}
 	if (!rc)
-		return db_write_commit(c, err);
-	db_write_abort(c);
+		rc = db_write_commit(c, err);
+	else
+		db_write_abort(c);
+	e->boot_known |= !rc;
 	return rc;
 }
 
@@ -70,51 +39,66 @@ static void note_failure(struct energy *e, const struct err *err) {
 	e->failing = true;
 }
 
+/* A producer that goes on so would fill the log. */
 static void note_success(struct energy *e, int64_t dropped) {
-	if (e->failing)
+	int64_t now_ms = clock_mono_ms();
+	e->dropped += dropped;
+	if (e->failing) {
 		log_info("energy", "samples are stored again, %lld were dropped",
-			(long long)dropped);
-	else if (dropped)
-		log_warning("energy", "%lld samples were dropped: they came faster than stored",
-			(long long)dropped);
+			(long long)e->dropped);
+	} else if (e->dropped && now_ms >= e->told_ms + DROPS_TOLD_MS) {
+		log_warning("energy",
+			"%lld samples were dropped: too many, too old or of no series",
+			(long long)e->dropped);
+		e->told_ms = now_ms;
+	} else {
+		return;
+	}
 	e->failing = false;
+	e->dropped = 0;
 }
 
-/* False when nothing is left to store, or it cannot be. */
+/* What could not be stored stays the batch until it can. */
 static bool flush(struct energy *e) {
 	struct err err = {0};
-	size_t n = copy_batch(e);
-	if (!n)
-		return false;
-	catalogue_note(&e->catalogue, e->batch, n);
-	if (store(e, n, &err)) {
+	if (!e->batch_count)
+		intake_take(e);
+	if (!e->batch_count)
+		return true;
+	if (store(e, &err)) {
 		note_failure(e, &err);
 		return false;
 	}
-	note_success(e, drop_batch(&e->pending, n));
-	return n == batch_max(&e->pending);
+	note_success(e, intake_stored(e));
+	return true;
 }
 
-/* True once the engine ends. */
-static bool wait_for_flush(struct energy *e) {
-	struct timespec deadline = thread_deadline(e->config.flush_ms);
-	struct pending *p = &e->pending;
-	pthread_mutex_lock(&p->lock);
-	while (!p->stopping && cond_wait_until(&p->wake, &p->lock, &deadline))
-		;
-	bool stopping = p->stopping;
-	pthread_mutex_unlock(&p->lock);
-	return stopping;
+/* True when there is more to do at once. */
+static bool keep_one(struct energy *e) {
+	struct err err = {0};
+	bool more = false;
+	if (e->failing)
+		return false;
+	if (energy_keep(e, &more, &err)) {
+		if (!e->behind)
+			log_err(LOG_LEVEL_ERROR, "energy", "histories are not kept for now", &err);
+		e->behind = true;
+		return false;
+	}
+	e->behind = false;
+	return more;
 }
 
 static void *run(void *arg) {
 	struct energy *e = arg;
-	bool stopping;
-	do {
-		stopping = wait_for_flush(e);
-		while (flush(e))
-			;
-	} while (!stopping);
+	bool more = false;
+	while (intake_wait(&e->intake, more ? 0 : e->config.flush_ms)) {
+		flush(e);
+		more = keep_one(e);
+		prune_if_asked(e);
+	}
+	while (flush(e) && e->intake.count)
+		;
 	return NULL;
 }
 
@@ -126,22 +110,14 @@ static enum rc check_config(const struct energy_config *c, struct err *err) {
 	return RC_OK;
 }
 
-static void init_locks(struct energy *e) {
-	pthread_mutex_init(&e->catalogue.lock, NULL);
-	pthread_mutex_init(&e->demands.lock, NULL);
-	pthread_mutex_init(&e->pending.lock, NULL);
-	cond_init(&e->pending.wake);
-}
-
 static enum rc start(struct energy *e, struct err *err) {
-	e->pending.max = e->config.queue_samples;
-	e->pending.samples = calloc(e->pending.max, sizeof(e->pending.samples[0]));
-	e->batch = calloc(batch_max(&e->pending), sizeof(e->batch[0]));
-	if (!e->pending.samples || !e->batch)
-		return err_set(err, RC_NOMEM, "no memory for the queue of samples");
-	enum rc rc = catalogue_load(e, err);
+	enum rc rc = intake_init(e, err);
 	if (!rc)
-		rc = thread_start(&e->flusher, "energy", run, e, err);
+		rc = catalogue_load(e, err);
+	if (!rc)
+		rc = energy_replay(e, err);
+	if (!rc)
+		rc = thread_start(&e->keeper, "energy", run, e, err);
 	e->started = !rc;
 	return rc;
 }
@@ -156,7 +132,11 @@ struct energy *energy_new(const struct energy_config *config, struct db *samples
 	}
 	e->config = *config;
 	e->db = samples;
-	init_locks(e);
+	e->config.open_bytes = config->open_bytes ? config->open_bytes : OPEN_BYTES;
+	e->rolled_ms = e->forced_ms = INT64_MIN / 2;
+	e->told_ms = clock_mono_ms() - DROPS_TOLD_MS;
+	pthread_mutex_init(&e->catalogue.lock, NULL);
+	pthread_mutex_init(&e->demands.lock, NULL);
 	if (!start(e, err))
 		return e;
 	energy_free(e);
@@ -164,11 +144,11 @@ struct energy *energy_new(const struct energy_config *config, struct db *samples
 }
 
 static void stop(struct energy *e) {
-	pthread_mutex_lock(&e->pending.lock);
-	e->pending.stopping = true;
-	pthread_cond_broadcast(&e->pending.wake);
-	pthread_mutex_unlock(&e->pending.lock);
-	pthread_join(e->flusher, NULL);
+	pthread_mutex_lock(&e->intake.lock);
+	e->intake.stopping = true;
+	pthread_cond_broadcast(&e->intake.wake);
+	pthread_mutex_unlock(&e->intake.lock);
+	pthread_join(e->keeper, NULL);
 }
 
 void energy_free(struct energy *e) {
@@ -176,62 +156,9 @@ void energy_free(struct energy *e) {
 		return;
 	if (e->started)
 		stop(e);
+	intake_release(&e->intake);
 	catalogue_release(&e->catalogue);
 	pthread_mutex_destroy(&e->demands.lock);
-	pthread_mutex_destroy(&e->pending.lock);
-	pthread_cond_destroy(&e->pending.wake);
-	free(e->pending.samples);
 	free(e->batch);
 	free(e);
-}
-
-/* --- demands --- */
-
-static bool is_live(const struct demand *d, int64_t now_ms) {
-	return d->host_id[0] && d->until_ms > now_ms;
-}
-
-/* The same wish again, else a free place; NULL when all are taken. */
-static struct demand *place_for(
-	struct demands *ds, const char *host_id, int64_t period_ms, int64_t now_ms) {
-	struct demand *place = NULL;
-	for (size_t i = 0; i < ENERGY_MAX_DEMANDS; i++) {
-		struct demand *d = &ds->all[i];
-		bool live = is_live(d, now_ms);
-		if (live && d->period_ms == period_ms && strcmp(d->host_id, host_id) == 0)
-			return d;
-		if (!live && !place)
-			place = d;
-	}
-	return place;
-}
-
-enum rc energy_demand(struct energy *e, const char *host_id, int64_t period_ms, int64_t until_ms,
-	struct err *err) {
-	int64_t now_ms = clock_wall_ms();
-	if (period_ms <= 0)
-		return err_set(err, RC_INVALID, "the period must be over 0");
-	pthread_mutex_lock(&e->demands.lock);
-	struct demand *d = place_for(&e->demands, host_id, period_ms, now_ms);
-	if (d) {
-		int64_t before_ms = is_live(d, now_ms) ? d->until_ms : until_ms;
-		str_copy(d->host_id, sizeof(d->host_id), host_id);
-		d->period_ms = period_ms;
-		d->until_ms = before_ms > until_ms ? before_ms : until_ms;
-	}
-	pthread_mutex_unlock(&e->demands.lock);
-	return d ? RC_OK : err_set(err, RC_FULL, "%d demands are open", ENERGY_MAX_DEMANDS);
-}
-
-int64_t energy_period(struct energy *e, const char *host_id, int64_t fallback_ms) {
-	int64_t now_ms = clock_wall_ms(), period_ms = fallback_ms;
-	pthread_mutex_lock(&e->demands.lock);
-	for (size_t i = 0; i < ENERGY_MAX_DEMANDS; i++) {
-		const struct demand *d = &e->demands.all[i];
-		if (is_live(d, now_ms) && d->period_ms < period_ms &&
-			strcmp(d->host_id, host_id) == 0)
-			period_ms = d->period_ms;
-	}
-	pthread_mutex_unlock(&e->demands.lock);
-	return period_ms;
 }

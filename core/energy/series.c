@@ -6,6 +6,8 @@
 #include "core/energy/impl.h"
 #include "db/samples.h"
 
+#define UJ_PER_WH 3.6e9
+
 /* Padding must not take part in the hash. */
 static struct series_key clean(const struct series_key *key) {
 	struct series_key k;
@@ -60,10 +62,49 @@ static bool add(struct catalogue *c, const struct series *s) {
 	return true;
 }
 
+/* --- what comes in --- */
+
+int catalogue_quantity(struct catalogue *c, int64_t id) {
+	pthread_mutex_lock(&c->lock);
+	const struct series_entry *found = find_id(c, id);
+	int quantity = found ? found->series.key.quantity : -1;
+	pthread_mutex_unlock(&c->lock);
+	return quantity;
+}
+
+/* Of a counter each rise counts however long it took, up to a day: spread over it. */
+struct joining energy_joining(const struct energy *e, int quantity) {
+	if (quantity == QUANTITY_ENERGY_COUNTER)
+		return (struct joining){.max_gap_ms = DAY_MS, .per_milli = UJ_PER_WH};
+	return (struct joining){.max_gap_ms = e->config.max_gap_ms};
+}
+
+static bool open_for(struct energy *e, const struct series *s) {
+	const struct joining how = energy_joining(e, s->key.quantity);
+	pthread_mutex_lock(&e->intake.lock);
+	bool opened = open_register(&e->intake.open, s->id, &how);
+	pthread_mutex_unlock(&e->intake.lock);
+	return opened;
+}
+
+/* What came since the start belongs to the range too. */
+static void add_range(struct energy *e, struct series *s) {
+	pthread_mutex_lock(&e->intake.lock);
+	const struct open_series *open = open_find(&e->intake.open, s->id);
+	if (open && open->first_ms != NONE) {
+		if (s->first_ms == NONE || open->first_ms < s->first_ms)
+			s->first_ms = open->first_ms;
+		if (open->last_ms > s->last_ms) /* NONE is less than all */
+			s->last_ms = open->last_ms;
+	}
+	pthread_mutex_unlock(&e->intake.lock);
+}
+
 /* --- life --- */
 
 static bool load_one(void *arg, const struct series *s) {
-	return add(arg, s);
+	struct energy *e = arg;
+	return add(&e->catalogue, s) && open_for(e, s);
 }
 
 enum rc catalogue_load(struct energy *e, struct err *err) {
@@ -76,7 +117,7 @@ enum rc catalogue_load(struct energy *e, struct err *err) {
 	enum rc rc = db_read_begin(e->db, &conn, err);
 	if (rc)
 		return rc;
-	rc = db_series_list(conn, NULL, NULL, -1, 0, (int)c->max, load_one, c, err);
+	rc = db_series_list(conn, NULL, NULL, -1, 0, (int)c->max, load_one, e, err);
 	db_read_end(conn);
 	return rc;
 }
@@ -91,39 +132,27 @@ void catalogue_release(struct catalogue *c) {
 	pthread_mutex_destroy(&c->lock);
 }
 
-void catalogue_note(struct catalogue *c, const struct sample *s, size_t n) {
-	pthread_mutex_lock(&c->lock);
-	for (size_t i = 0; i < n; i++) {
-		struct series_entry *entry = find_id(c, s[i].series_id);
-		if (!entry)
-			continue;
-		struct series *series = &entry->series;
-		if (series->last_ms == NONE || s[i].at_ms > series->last_ms)
-			series->last_ms = s[i].at_ms;
-		if (series->first_ms == NONE || s[i].at_ms < series->first_ms)
-			series->first_ms = s[i].at_ms;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
 /* --- retention --- */
 
 /* Under the lock. */
-static int64_t used_ms(const struct series_entry *s) {
-	if (s->asked)
+static int64_t used_ms(struct energy *e, const struct series_entry *entry) {
+	struct series s = entry->series;
+	if (entry->asked)
 		return clock_wall_ms();
-	return s->series.last_ms > s->series.used_ms ? s->series.last_ms : s->series.used_ms;
+	add_range(e, &s);
+	return s.last_ms > s.used_ms ? s.last_ms : s.used_ms;
 }
 
-size_t catalogue_stale(struct catalogue *c, int64_t age_ms, struct series *out, size_t max) {
+size_t catalogue_stale(struct energy *e, int64_t age_ms, struct series *out, size_t max) {
+	struct catalogue *c = &e->catalogue;
 	size_t n = 0;
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; i < c->count && n < max; i++) {
 		const struct series_entry *s = c->by_id[i];
-		if (used_ms(s) - s->series.used_ms < age_ms)
+		if (used_ms(e, s) - s->series.used_ms < age_ms)
 			continue;
 		out[n] = s->series;
-		out[n++].used_ms = used_ms(s);
+		out[n++].used_ms = used_ms(e, s);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return n;
@@ -139,12 +168,13 @@ void catalogue_touched(struct catalogue *c, const struct series *s, size_t n) {
 	pthread_mutex_unlock(&c->lock);
 }
 
-size_t catalogue_prune(struct catalogue *c, int64_t before_ms, int64_t *ids, size_t max) {
+size_t catalogue_prune(struct energy *e, int64_t before_ms, int64_t *ids, size_t max) {
+	struct catalogue *c = &e->catalogue;
 	size_t kept = 0, n = 0;
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = 0; c->by_key && i < c->count; i++) {
 		struct series_entry *s = c->by_id[i];
-		if (n == max || used_ms(s) >= before_ms) {
+		if (n == max || used_ms(e, s) >= before_ms) {
 			c->by_id[kept++] = s;
 			continue;
 		}
@@ -154,7 +184,35 @@ size_t catalogue_prune(struct catalogue *c, int64_t before_ms, int64_t *ids, siz
 	}
 	c->count = kept;
 	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&e->intake.lock);
+	for (size_t i = 0; i < n; i++)
+		open_forget(&e->intake.open, ids[i]);
+	pthread_mutex_unlock(&e->intake.lock);
 	return n;
+}
+
+static void cut(int64_t *first_ms, int64_t *last_ms, int64_t before_ms) {
+	if (*first_ms == NONE || *first_ms >= before_ms)
+		return;
+	*first_ms = *last_ms < before_ms ? NONE : before_ms;
+	*last_ms = *last_ms < before_ms ? NONE : *last_ms;
+}
+
+void catalogue_cut(struct energy *e, bool of_energy, int64_t before_ms) {
+	struct catalogue *c = &e->catalogue;
+	pthread_mutex_lock(&c->lock);
+	pthread_mutex_lock(&e->intake.lock);
+	for (size_t i = 0; i < c->count; i++) {
+		struct series *s = &c->by_id[i]->series;
+		struct open_series *open = open_find(&e->intake.open, s->id);
+		if (quantity_is_energy(s->key.quantity) != of_energy)
+			continue;
+		cut(&s->first_ms, &s->last_ms, before_ms);
+		if (open)
+			cut(&open->first_ms, &open->last_ms, before_ms);
+	}
+	pthread_mutex_unlock(&e->intake.lock);
+	pthread_mutex_unlock(&c->lock);
 }
 
 /* --- making --- */
@@ -206,7 +264,7 @@ enum rc energy_series(struct energy *e, const struct series_key *key, const char
 	enum rc rc = put(e, &s, err);
 	if (rc)
 		return rc;
-	if (!add_once(&e->catalogue, &s))
+	if (!add_once(&e->catalogue, &s) || !open_for(e, &s))
 		return err_set(err, RC_FULL, "there are %u series already", e->config.max_series);
 	*id = s.id;
 	return RC_OK;
@@ -214,85 +272,27 @@ enum rc energy_series(struct energy *e, const struct series_key *key, const char
 
 /* --- asking --- */
 
-static bool stop_at_first(void *arg, const struct sample *s, const char *boot_id unused_arg) {
-	*(int64_t *)arg = s->at_ms;
-	return false;
-}
-
-static bool note_last(void *arg, const struct sample *s, const char *boot_id unused_arg) {
-	*(int64_t *)arg = s->at_ms;
-	return true;
-}
-
-/* The ends of what is stored. The newest is looked for in ever wider spans before now. */
-static enum rc stored_range(
-	struct energy *e, int64_t id, int64_t *first_ms, int64_t *last_ms, struct err *err) {
-	static const int64_t spans_ms[] = {3600000, 86400000, INT64_C(31) * 86400000};
-	struct db_conn *c;
-	int64_t to_ms = clock_wall_ms() + 86400000;
-	enum rc rc = db_read_begin(e->db, &c, err);
-	if (rc)
-		return rc;
-	rc = db_tick_each(c, id, INT64_MIN, INT64_MAX, stop_at_first, first_ms, err);
-	for (size_t i = 0; !rc && *last_ms == NONE && *first_ms != NONE; i++) {
-		bool all = i == array_len(spans_ms);
-		rc = db_tick_each(c, id, all ? *first_ms : to_ms - 86400000 - spans_ms[i], to_ms,
-			note_last, last_ms, err);
-		if (all)
-			break;
-	}
-	db_read_end(c);
-	return rc;
-}
-
-/* Fills the range of a copy, and of the entry for the next time. A store that fails costs the range
- * alone. */
-static void complete(struct energy *e, struct series *s) {
-	struct catalogue *c = &e->catalogue;
-	struct err ignored;
-	int64_t first_ms = NONE, last_ms = s->last_ms;
-	if (stored_range(e, s->id, &first_ms, &last_ms, &ignored))
-		return;
-	pthread_mutex_lock(&c->lock);
-	struct series_entry *entry = find_id(c, s->id);
-	if (entry) {
-		if (first_ms != NONE)
-			entry->series.first_ms = first_ms;
-		if (entry->series.last_ms == NONE)
-			entry->series.last_ms = last_ms;
-		entry->first_known = true;
-		*s = entry->series;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-/* Copies out, with its range. */
-static enum rc give(struct energy *e, const struct series_entry *found, bool known,
-	struct series *out, struct err *err) {
+/* Copies out, with what came since the start. */
+static enum rc give(
+	struct energy *e, const struct series_entry *found, struct series *out, struct err *err) {
 	if (!found)
 		return err_set(err, RC_NOT_FOUND, "no such series");
-	if (!known)
-		complete(e, out);
+	*out = found->series;
+	add_range(e, out);
 	return RC_OK;
 }
 
 enum rc energy_get(struct energy *e, int64_t series_id, struct series *out, struct err *err) {
-	bool known = false;
 	pthread_mutex_lock(&e->catalogue.lock);
-	const struct series_entry *found = find_id(&e->catalogue, series_id);
-	if (found) {
-		*out = found->series;
-		known = found->first_known;
-	}
+	enum rc rc = give(e, find_id(&e->catalogue, series_id), out, err);
 	pthread_mutex_unlock(&e->catalogue.lock);
-	return give(e, found, known, out, err);
+	return rc;
 }
 
 enum rc energy_find(struct energy *e, const char *host_id, const char *object, enum quantity q,
 	struct series *out, struct err *err) {
 	struct series_key key = {.quantity = (uint8_t)q};
 	const struct series_entry *found = NULL;
-	bool known = false;
 	str_copy(key.host_id, sizeof(key.host_id), host_id);
 	str_copy(key.object, sizeof(key.object), object);
 	pthread_mutex_lock(&e->catalogue.lock);
@@ -301,12 +301,9 @@ enum rc energy_find(struct energy *e, const char *host_id, const char *object, e
 		key.quality = quality;
 		found = find_key(&e->catalogue, &key);
 	}
-	if (found) {
-		*out = found->series;
-		known = found->first_known;
-	}
+	enum rc rc = give(e, found, out, err);
 	pthread_mutex_unlock(&e->catalogue.lock);
-	return give(e, found, known, out, err);
+	return rc;
 }
 
 static bool matches(const struct series *s, const char *host_id, const char *object, int quantity) {
@@ -321,11 +318,12 @@ enum rc energy_list(struct energy *e, const char *host_id, const char *object, i
 	struct catalogue *c = &e->catalogue;
 	pthread_mutex_lock(&c->lock);
 	for (size_t i = first_after(c, after); i < c->count && limit > 0; i++) {
-		const struct series *s = &c->by_id[i]->series;
-		if (!matches(s, host_id, object, quantity))
+		struct series s = c->by_id[i]->series;
+		if (!matches(&s, host_id, object, quantity))
 			continue;
 		limit--;
-		if (!visit(arg, s))
+		add_range(e, &s);
+		if (!visit(arg, &s))
 			break;
 	}
 	pthread_mutex_unlock(&c->lock);

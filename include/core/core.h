@@ -52,7 +52,8 @@ struct core_config {
 	unsigned max_queued_runs;
 	unsigned login_failures; /* wrong passwords of one address before it must wait; 0: never */
 	int64_t settle_ms;       /* between a state change and the load, 0 … */
-	int64_t event_days, audit_days, run_days, sample_days, task_days; /* 0: kept for ever */
+	int64_t event_days, audit_days, run_days, task_days; /* 0: kept for ever; these too: */
+	int64_t sample_days, quarter_days, hour_days, other_days;
 };
 
 struct core {

@@ -22,7 +22,8 @@ struct energy_config {
 	int64_t flush_ms;       /* how long samples wait to be stored together (2000) */
 	int64_t max_gap_ms;     /* two samples further apart have no energy between them (60000, or
 				   three periods of the meter) */
-};                              /* each over 0, else RC_INVALID */
+	size_t open_bytes;      /* of samples in hours that are not over; 0: 64 MiB */
+};                              /* each but the last over 0, else RC_INVALID */
 
 /* samples is borrowed until energy_free. */
 struct energy *energy_new(const struct energy_config *config, struct db *samples, struct err *err);
@@ -56,8 +57,9 @@ enum rc must_check energy_list(struct energy *e, const char *host_id, const char
 	int quantity, int64_t after, int limit, bool (*visit)(void *arg, const struct series *s),
 	void *arg, struct err *err);
 
-/* Samples with from_ms <= at_ms < to_ms in the order in which they were taken, which is by time but
- * for steps of the wall clock; those not yet stored included. The visitor returns false to stop. */
+/* Samples with from_ms <= at_ms < to_ms by the hour, within an hour in the order in which they were
+ * taken, which is by time but for steps of the wall clock; those not yet stored included. The
+ * visitor returns false to stop. */
 enum rc must_check energy_raw(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	bool (*visit)(void *arg, const struct sample *s), void *arg, struct err *err);
 
@@ -65,7 +67,7 @@ struct energy_point {
 	int64_t at_ms;     /* start of the step */
 	int64_t avg_milli; /* time-weighted over covered time; NONE when nothing is covered */
 	int64_t min_milli, max_milli; /* NONE without a sample */
-	int64_t energy_mj;            /* power series only; 0 when nothing is covered */
+	int64_t energy_mj;            /* of power and energy counters; 0 when nothing is covered */
 	int64_t covered_ms;
 };
 
@@ -77,16 +79,27 @@ struct energy_history {
 	size_t count;
 	struct energy_point *points; /* owned */
 	int64_t energy_mj, covered_ms, expected_ms;
+	/* Over 0: what is that old is known in stretches of this length alone, and was divided
+	 * evenly among steps that are not in line with them. */
+	int64_t resolution_ms;
 };
-/* step_ms 0: auto, at most 500 points. tz: IANA name for days, NULL UTC. Trapezoid between
- * samples at most max_gap_ms apart, on the monotonic clock where both are of one boot.
+/* step_ms 0: auto, at most 500 points, which begin at multiples of the step but for the first; else
+ * steps begin at from_ms. tz: IANA name for days, NULL UTC. Trapezoid between samples at most
+ * max_gap_ms apart, on the monotonic clock where both are of one boot; of an energy counter its
+ * rises, across at most a day without a sample.
  * RC_INVALID (from, to, step, tz; step where it would give more than ENERGY_MAX_POINTS). */
 enum rc must_check energy_query(struct energy *e, int64_t series_id, int64_t from_ms, int64_t to_ms,
 	int64_t step_ms, const char *tz, struct energy_history *out, struct err *err);
 void energy_history_release(struct energy_history *h);
 
-/* Deletes samples older than before_ms, and a day later series that had neither samples nor,
- * in this life, a producer since; in transactions of at most 512 rows. Blocks. */
-void energy_prune(struct energy *e, int64_t before_ms);
+/* From when on something is kept; NONE: all of it. */
+struct energy_horizons {
+	struct energy_horizon {
+		int64_t samples_ms, quarters_ms, hours_ms;
+	} energy, others; /* power and counters of energy, and all other quantities */
+};
+/* Deletes what is older (samples by whole days, UTC), and a day later series that had neither
+ * samples nor, in this life, a producer since. Blocks until it is done, a thread at a time. */
+void energy_prune(struct energy *e, const struct energy_horizons *horizons);
 
 #endif

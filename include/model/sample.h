@@ -2,14 +2,15 @@
 #ifndef DRIVEWATT_MODEL_SAMPLE_H
 #define DRIVEWATT_MODEL_SAMPLE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/quality.h"
 
-/* X(enum suffix, wire name, unit): value × 1000 is stored, so W becomes mW and J mJ. */
+/* X(enum suffix, wire name, unit): value × 1000 is stored, so W becomes mW and kWh Wh. */
 #define QUANTITIES(X) \
 	X(POWER, "power", "W") \
-	X(ENERGY_COUNTER, "energy_counter", "J") \
+	X(ENERGY_COUNTER, "energy_counter", "kWh") \
 	X(TEMPERATURE, "temperature", "Cel") \
 	X(POWER_STATE, "power_state", "1") \
 	X(READ_RATE, "read_rate", "By/s") \
@@ -24,6 +25,10 @@ enum quantity {
 const char *quantity_name(enum quantity q);
 const char *quantity_unit(enum quantity q);
 int quantity_from_name(const char *name, enum quantity *out); /* 1 found, 0 not */
+/* Whether it is kept for its energy: power, and counters of energy. */
+static inline bool quantity_is_energy(enum quantity q) {
+	return q == QUANTITY_POWER || q == QUANTITY_ENERGY_COUNTER;
+}
 
 /* A series is samples of (host, object, quantity); object is "host" or a drive id. */
 struct series_key {

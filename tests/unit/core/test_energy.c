@@ -94,22 +94,26 @@ static struct seen raw(struct fixture *f, int64_t series, int64_t from_ms, int64
 	return seen;
 }
 
-static bool count(void *arg, const struct sample *s unused_arg, const char *boot_id unused_arg) {
-	((struct seen *)arg)->n++;
-	return true;
+static size_t count_stored(struct fixture *f, int64_t series) {
+	struct tick t = {0};
+	struct db_conn *c;
+	size_t n = 0;
+	int64_t id = 0;
+	assert_int_equal(db_read_begin(f->store->db, &c, NULL), RC_OK);
+	while (db_tick_next(c, id, &t, NULL) == RC_OK) {
+		for (size_t i = 0; i < t.count; i++)
+			n += t.samples[i].series_id == series;
+		id = t.id;
+		db_tick_release(&t);
+	}
+	db_read_end(c);
+	return n;
 }
 
 static void wait_until_stored(struct fixture *f, int64_t series, size_t n) {
 	struct timespec pause = {.tv_nsec = 2000000};
 	int64_t deadline_ms = clock_mono_ms() + PATIENCE_MS;
-	for (;;) {
-		struct seen seen = {0};
-		struct db_conn *c;
-		assert_int_equal(db_read_begin(f->store->db, &c, NULL), RC_OK);
-		assert_int_equal(db_tick_each(c, series, 0, INT64_MAX, count, &seen, NULL), RC_OK);
-		db_read_end(c);
-		if (seen.n == n)
-			return;
+	while (count_stored(f, series) != n) {
 		assert_true(clock_mono_ms() < deadline_ms);
 		nanosleep(&pause, NULL);
 	}
@@ -187,12 +191,14 @@ static void a_full_queue_drops_and_counts(void **state) {
 	struct sample many[1001];
 	int64_t id = make_series(f, "host", QUALITY_BMC);
 	int64_t dropped = metric_get(METRIC_SAMPLES_DROPPED);
+	db_fail_nth(f->store->db, 1, RC_NO_SPACE);
 	for (int i = 0; i < 1001; i++)
 		many[i] = (struct sample){id, i, i, i};
 	assert_int_equal(energy_ingest(f->energy, many, 1001), 1000);
 	assert_int_equal(energy_ingest(f->energy, many, 5), 0);
 	assert_int_equal(metric_get(METRIC_SAMPLES_DROPPED) - dropped, 6);
 	/* Stored at the end all the same. */
+	db_fail_nth(f->store->db, 0, RC_OK);
 	reopen(f, NEVER_MS);
 	wait_until_stored(f, id, 1000);
 }
@@ -293,6 +299,7 @@ static void days_have_their_kwh(void **state) {
 			temp_db_commit(f->store);
 		}
 	}
+	reopen(f, NEVER_MS);
 	for (size_t i = 0; i < array_len(days); i++) {
 		struct energy_history h;
 		assert_int_equal(energy_query(f->energy, id, at(days[i].from), at(days[i].to),
@@ -430,17 +437,31 @@ static void demands_shorten_the_period(void **state) {
 	assert_int_equal(energy_demand(f->energy, HOST, 1000, now_ms + 90000, NULL), RC_OK);
 }
 
+static void prune(struct fixture *f, int64_t before_ms) {
+	const struct energy_horizon all = {before_ms, before_ms, before_ms};
+	energy_prune(f->energy, &(struct energy_horizons){all, all});
+}
+
 static void old_samples_are_deleted(void **state) {
+	static const int64_t day_ms = 86400000;
 	struct fixture *f = *state;
+	struct series s;
 	int64_t id = make_series(f, "host", QUALITY_BMC);
 	put(f, id, 1000, 1);
-	reopen(f, NEVER_MS);
-	put(f, id, 100000, 2);
-	reopen(f, NEVER_MS);
-	energy_prune(f->energy, 50000);
-	struct seen seen = raw(f, id, 0, 200000);
+	put(f, id, 3 * day_ms - 1, 2);
+	put(f, id, 3 * day_ms, 3);
+	prune(f, 3 * day_ms + 5);
+	struct seen seen = raw(f, id, 0, 9 * day_ms);
 	assert_int_equal(seen.n, 1);
-	assert_int_equal(seen.s[0].at_ms, 100000);
+	assert_int_equal(seen.s[0].at_ms, 3 * day_ms);
+	assert_int_equal(energy_get(f->energy, id, &s, NULL), RC_OK);
+	assert_int_equal(s.first_ms, 3 * day_ms);
+	/* Too old to be taken. */
+	const struct sample late = {id, day_ms, 0, 0};
+	assert_int_equal(energy_ingest(f->energy, &late, 1), 0);
+	reopen(f, NEVER_MS);
+	assert_int_equal(raw(f, id, 0, 9 * day_ms).n, 1);
+	assert_int_equal(energy_ingest(f->energy, &late, 1), 0);
 }
 
 static int64_t wall_ms;
@@ -463,15 +484,15 @@ static void series_are_forgotten_when_nobody_uses_them(void **state) {
 	int64_t id = make_series(f, "host", QUALITY_BMC);
 	wall_ms += 50 * day_ms;
 	/* Both have producers in this life. */
-	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	prune(f, wall_ms - 10 * day_ms);
 	reopen(f, NEVER_MS);
 	assert_true(has_series(f, "silent"));
 	wall_ms += 10 * day_ms;
 	assert_int_equal(make_series(f, "host", QUALITY_BMC), id);
-	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	prune(f, wall_ms - 10 * day_ms);
 	assert_true(has_series(f, "silent"));
 	wall_ms += 2 * day_ms;
-	energy_prune(f->energy, wall_ms - 10 * day_ms);
+	prune(f, wall_ms - 10 * day_ms);
 	assert_false(has_series(f, "silent"));
 	reopen(f, NEVER_MS);
 	assert_false(has_series(f, "silent"));

@@ -23,6 +23,8 @@ struct vector {
 	double wh, covered_s, uncovered_s;
 };
 
+static const struct joining meter = {.max_gap_ms = 30000};
+
 static const struct vector vectors[] = {
 	{"plain", 4, {0, 10, 20, 30}, {0}, {0}, {100, 100, 200, 200}, 1.25, 30, 0},
 	{"gap", 4, {0, 10, 3610, 3620}, {0}, {0}, {100, 100, 100, 100}, 0.5556, 20, 3600},
@@ -56,15 +58,13 @@ static int64_t wall_s(const struct vector *v, size_t i) {
 }
 
 static void integrate(const struct vector *v, struct integrator *in) {
-	int last_boot = -1;
 	for (size_t i = 0; i < v->n; i++) {
-		struct sample s = {.at_ms = wall_s(v, i) * 1000,
+		const struct reading r = {.at_ms = wall_s(v, i) * 1000,
 			.at_mono_ns = v->mono_s[i] * 1000000000,
-			.value_milli = read_watts(v->watts[i])};
-		if (s.value_milli == NONE)
-			continue;
-		integrator_add(in, &s, v->boot[i] == last_boot);
-		last_boot = v->boot[i];
+			.value_milli = read_watts(v->watts[i]),
+			.boot = v->boot[i]};
+		if (r.value_milli != NONE)
+			integrator_add(in, &r);
 	}
 }
 
@@ -73,7 +73,7 @@ static void vectors_hold(void **state unused_arg) {
 		const struct vector *v = &vectors[i];
 		struct integral steps[2] = {{.at_ms = 0}, {.at_ms = 1000000000005}};
 		struct integrator in;
-		integrator_init(&in, 30000, steps, 2, INT64_C(4000000000000));
+		integrator_init(&in, &meter, steps, 2, INT64_C(4000000000000));
 		integrate(v, &in);
 		double wh = (steps[0].milli_ms + steps[1].milli_ms) / 3.6e9;
 		double covered_ms = steps[0].covered_ms + steps[1].covered_ms;
@@ -90,11 +90,11 @@ static void vectors_hold(void **state unused_arg) {
 static void spreads_over_steps(void **state unused_arg) {
 	struct integral steps[] = {{.at_ms = 0}, {.at_ms = 8000}, {.at_ms = 10000}};
 	struct integrator in;
-	integrator_init(&in, 30000, steps, 3, 12000);
-	integrator_add(&in, &(struct sample){.at_ms = 5000, .value_milli = 100000}, false);
+	integrator_init(&in, &meter, steps, 3, 12000);
+	integrator_add(&in, &(struct reading){.at_ms = 5000, .value_milli = 100000});
 	integrator_add(&in,
-		&(struct sample){.at_ms = 15000, .at_mono_ns = 10000000000, .value_milli = 300000},
-		true);
+		&(struct reading){
+			.at_ms = 15000, .at_mono_ns = 10000000000, .value_milli = 300000});
 	static const double watts[] = {130, 180, 220}, seconds[] = {3, 2, 2};
 	for (size_t i = 0; i < 3; i++) {
 		assert_true(fabs(steps[i].covered_ms - seconds[i] * 1000) < 1e-6);
@@ -111,21 +111,58 @@ static void spreads_over_steps(void **state unused_arg) {
 static void neighbours_do_not_overlap(void **state unused_arg) {
 	struct integral steps[] = {{.at_ms = 0}, {.at_ms = 60000}};
 	struct integrator in;
-	integrator_init(&in, 30000, steps, 2, 120000);
+	integrator_init(&in, &meter, steps, 2, 120000);
 	for (int64_t i = 0; i <= 12; i++)
 		integrator_add(&in,
-			&(struct sample){.at_ms = i * 10000,
+			&(struct reading){.at_ms = i * 10000,
 				.at_mono_ns = i * 10000400000,
-				.value_milli = 1000},
-			i > 0);
+				.value_milli = 1000});
 	assert_true(fabs(steps[0].covered_ms - 60000) < 1e-6);
 	assert_true(fabs(steps[1].covered_ms - 60000) < 1e-6);
 	/* The energy is what the monotonic clock says. */
 	assert_true(fabs(steps[0].milli_ms - 1000 * 60002.4) < 1e-3);
 }
 
+/* Counters in kWh: what a thousandth of it is in µJ. */
+#define WH 3.6e9
+
+struct counter {
+	const char *name;
+	size_t n;
+	int64_t wh[MAX];
+	double rise_wh;
+	int64_t resets;
+};
+
+static void counters_rise(void **state unused_arg) {
+	static const struct counter counters[] = {
+		{"monotone", 3, {1000, 4600, 8200}, 7200, 0},
+		{"reset to zero", 4, {9000, 9900, 300, 1200}, 2100, 1},
+		{"coarse", 3, {12300, 12300, 12400}, 100, 0},
+		{"far down", 2, {262144000, 5000000}, 5000000, 1},
+		{"single", 1, {500}, 0, 0},
+	};
+	static const struct joining how = {.max_gap_ms = 3600000, .per_milli = WH};
+	for (size_t i = 0; i < array_len(counters); i++) {
+		const struct counter *c = &counters[i];
+		struct integral step = {.at_ms = 0};
+		struct integrator in;
+		integrator_init(&in, &how, &step, 1, 86400000);
+		for (size_t k = 0; k < c->n; k++)
+			integrator_add(&in,
+				&(struct reading){.at_ms = (int64_t)k * 60000,
+					.at_mono_ns = (int64_t)k * 60000000000,
+					.value_milli = c->wh[k]});
+		if (fabs(step.milli_ms / WH - c->rise_wh) > 1e-6 || in.resets != c->resets)
+			fail_msg("%s: %f Wh, %d resets", c->name, step.milli_ms / WH,
+				(int)in.resets);
+		assert_true(fabs(step.covered_ms - (double)(c->n - 1) * 60000) < 1e-6);
+	}
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(counters_rise),
 		cmocka_unit_test(vectors_hold),
 		cmocka_unit_test(spreads_over_steps),
 		cmocka_unit_test(neighbours_do_not_overlap),

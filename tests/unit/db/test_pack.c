@@ -10,17 +10,19 @@
 #include "db/pack.h"
 
 static void check_round_trip(const struct sample *s, size_t n) {
-	auto_free uint8_t *bytes = malloc(pack_bound(n));
-	struct unpacker u;
-	struct sample got;
-	const size_t len = pack_samples(s, n, bytes);
-	assert_in_range(len, 1, pack_bound(n));
-	assert_true(unpack_begin(&u, bytes, len));
-	for (size_t i = 0; i < n; i++) {
-		assert_int_equal(unpack_next(&u, &got), UNPACKED_SAMPLE);
-		assert_memory_equal(&got, &s[i], sizeof(got));
-	}
-	assert_int_equal(unpack_next(&u, &got), UNPACKED_END);
+	struct buf b;
+	struct sample *got;
+	size_t count;
+	buf_init(&b, 1 << 20);
+	pack_samples(&b, s, n);
+	assert_int_equal(buf_status(&b, NULL), RC_OK);
+	assert_true(unpack_samples(b.data, b.len, n, &got, &count));
+	assert_int_equal(count, n);
+	assert_memory_equal(got, s, n * sizeof(*s));
+	free(got);
+	assert_false(unpack_samples(b.data, b.len, n - 1, &got, &count));
+	free(got);
+	buf_release(&b);
 }
 
 static void samples_come_back_as_they_were(void **state) {
@@ -40,33 +42,57 @@ static void samples_come_back_as_they_were(void **state) {
 }
 
 /* The store's size is planned with this figure. */
-static void a_usual_tick_takes_less_than_ten_bytes_a_sample(void **state) {
+static void a_usual_tick_takes_four_bytes_a_sample(void **state) {
 	(void)state;
 	struct sample s[1000];
-	uint8_t bytes[1 + 40 * array_len(s)];
-	for (size_t i = 0; i < array_len(s); i++)
-		s[i] = (struct sample){(int64_t)i + 1, 1700000000000 + (int64_t)i % 3,
-			5000000000 + (int64_t)i * 90000, 8000 + (int64_t)(i * 7919 % 9000)};
-	assert_in_range(pack_samples(s, array_len(s), bytes), 1, array_len(s) * 10);
+	struct buf b;
+	for (size_t i = 0; i < array_len(s); i++) {
+		int64_t at_ms = 1700000000000 + (int64_t)i % 3;
+		s[i] = (struct sample){(int64_t)i + 1, at_ms, (at_ms - 1600000000000) * 1000000,
+			8000 + (int64_t)(i * 7919 % 9000)};
+	}
+	buf_init(&b, 1 << 20);
+	pack_samples(&b, s, array_len(s));
+	assert_in_range(b.len, 1, array_len(s) * 4);
+	buf_release(&b);
+}
+
+static void must_be_damaged(const void *bytes, size_t len) {
+	struct sample *got;
+	size_t n;
+	assert_false(unpack_samples(bytes, len, 100, &got, &n));
+	free(got);
 }
 
 static void damaged_bytes_are_noticed(void **state) {
 	(void)state;
-	const struct sample s[] = {{1, 1700000000000, 5000000000, 12345}};
-	uint8_t bytes[64];
-	struct unpacker u;
-	struct sample got;
-	const size_t len = pack_samples(s, 1, bytes);
-	for (size_t cut = 2; cut < len; cut++) {
-		assert_true(unpack_begin(&u, bytes, cut));
-		assert_int_equal(unpack_next(&u, &got), UNPACKED_DAMAGED);
-	}
-	memset(bytes + 1, 0xff, sizeof(bytes) - 1);
-	assert_true(unpack_begin(&u, bytes, sizeof(bytes)));
-	assert_int_equal(unpack_next(&u, &got), UNPACKED_DAMAGED);
-	bytes[0] = 2;
-	assert_false(unpack_begin(&u, bytes, sizeof(bytes)));
-	assert_false(unpack_begin(&u, bytes, 0));
+	const struct sample s[] = {
+		{1, 1700000000000, 5000000000, 12345}, {7, 5, 3, 1}, {2, 9, 8, 7}};
+	struct buf b;
+	buf_init(&b, 1 << 20);
+	pack_samples(&b, s, array_len(s));
+	for (size_t cut = 0; cut < b.len; cut++)
+		must_be_damaged(b.data, cut);
+	b.data[0] = 3;
+	must_be_damaged(b.data, b.len);
+	buf_release(&b);
+}
+
+/* As the first version wrote them: series, time, monotonic time and value, as differences. */
+static void rows_of_version_1_are_read(void **state) {
+	(void)state;
+	static const uint8_t bytes[] = {1, 2, 4, 6, 8, 1, 2, 0, 3};
+	struct sample *got;
+	size_t n;
+	assert_true(unpack_samples(bytes, sizeof(bytes), 100, &got, &n));
+	assert_int_equal(n, 2);
+	assert_memory_equal(
+		got, ((const struct sample[]){{1, 2, 3, 4}, {0, 3, 3, 2}}), 2 * sizeof(*got));
+	free(got);
+	assert_false(unpack_samples(bytes, sizeof(bytes), 1, &got, &n));
+	free(got);
+	must_be_damaged(bytes, sizeof(bytes) - 1);
+	must_be_damaged((const uint8_t[]){1, 0xff, 0xff}, 3);
 }
 
 static void texts_are_deflated_and_inflated(void **state) {
@@ -106,8 +132,9 @@ static void damaged_documents_are_noticed(void **state) {
 int main(void) {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_come_back_as_they_were),
-		cmocka_unit_test(a_usual_tick_takes_less_than_ten_bytes_a_sample),
+		cmocka_unit_test(a_usual_tick_takes_four_bytes_a_sample),
 		cmocka_unit_test(damaged_bytes_are_noticed),
+		cmocka_unit_test(rows_of_version_1_are_read),
 		cmocka_unit_test(texts_are_deflated_and_inflated),
 		cmocka_unit_test(damaged_documents_are_noticed),
 	};

@@ -9,7 +9,6 @@
 
 #include "db/samples.h"
 #include "db/sqlite.h"
-#include "db/ticks.h"
 #include "tests/support/temp_db.h"
 
 static const struct series power = {
@@ -113,15 +112,6 @@ static void qualities_never_mix(void **state) {
 	assert_int_not_equal(measured.id, simulated.id);
 }
 
-static bool note_sample(void *arg, const struct sample *s, const char *boot_id) {
-	struct seen *seen = arg;
-	assert_string_equal(boot_id, "boot");
-	assert_int_equal(s->at_mono_ns, s->at_ms * 1000);
-	assert_int_equal(s->value_milli, -s->at_ms);
-	seen->at[seen->n++] = s->at_ms;
-	return seen->n != seen->stop_after;
-}
-
 static struct sample sample_at(int64_t series, int64_t ms) {
 	return (struct sample){series, ms, ms * 1000, -ms};
 }
@@ -130,7 +120,7 @@ static void insert_tick(struct db_conn *c, const struct sample *s, size_t n) {
 	assert_int_equal(db_tick_insert(c, "boot", s, n, NULL), RC_OK);
 }
 
-/* Ticks 100–102, 110–112 … of two series each; the third also brings a late sample of 101. */
+/* Ticks 1 … 5 of 100–102, 110–112 … of two series each; the third also brings a late sample. */
 static void insert_ticks(struct db_conn *c) {
 	for (int64_t base = 100; base < 150; base += 10) {
 		const struct sample s[] = {
@@ -143,100 +133,122 @@ static void insert_ticks(struct db_conn *c) {
 	}
 }
 
-static void a_range_gives_its_samples_in_order_of_insertion(void **state) {
+static void ticks_come_in_their_order(void **state) {
 	struct db_conn *c = temp_db_conn(state);
-	static const struct {
-		int64_t series, from, to;
-		int stop_after, n;
-		int64_t want[12];
-	} cases[] = {
-		{1, 0, 1000, 0, 11, {100, 102, 110, 112, 120, 122, 101, 130, 132, 140, 142}},
-		{2, 0, 1000, 0, 5, {101, 111, 121, 131, 141}},
-		{1, 100, 102, 0, 2, {100, 101}},
-		{1, 102, 111, 0, 2, {102, 110}},
-		{1, 122, 123, 0, 1, {122}},
-		{1, 142, 143, 0, 1, {142}},
-		{1, 143, 1000, 0, 0, {0}},
-		{1, 0, 100, 0, 0, {0}},
-		{1, 103, 110, 0, 0, {0}},
-		{3, 0, 1000, 0, 0, {0}},
-		{1, 0, 1000, 3, 3, {100, 102, 110}},
-		{1, INT64_MIN, INT64_MAX / 2, 0, 11, {100}},
-	};
+	struct tick t = {0};
 	insert_ticks(c);
-	for (size_t i = 0; i < array_len(cases); i++) {
-		struct seen s = {.stop_after = cases[i].stop_after};
-		assert_int_equal(db_tick_each(c, cases[i].series, cases[i].from, cases[i].to,
-					 note_sample, &s, NULL),
-			RC_OK);
-		assert_int_equal(s.n, cases[i].n);
-		for (int k = 0; k < s.n && cases[i].want[k]; k++)
-			assert_int_equal(s.at[k], cases[i].want[k]);
+	for (int64_t i = 0; i < 5; i++) {
+		assert_int_equal(db_tick_next(c, i, &t, NULL), RC_OK);
+		assert_int_equal(t.id, i + 1);
+		assert_string_equal(t.boot_id, "boot");
+		assert_int_equal(t.count, i == 2 ? 4 : 3);
+		const struct sample want = sample_at(2, 101 + i * 10);
+		assert_memory_equal(&t.samples[1], &want, sizeof(want));
+		db_tick_release(&t);
 	}
+	assert_int_equal(db_tick_next(c, 5, &t, NULL), RC_NOT_FOUND);
+	assert_null(t.samples);
 }
 
-static void an_empty_log_has_no_samples(void **state) {
-	struct seen s = {.n = 0};
-	assert_int_equal(
-		db_tick_each(temp_db_conn(state), 1, 0, 1000, note_sample, &s, NULL), RC_OK);
-	assert_int_equal(s.n, 0);
+static void an_empty_log_has_no_ticks(void **state) {
+	struct tick t;
+	int64_t newest = -1;
+	assert_int_equal(db_tick_next(temp_db_conn(state), 0, &t, NULL), RC_NOT_FOUND);
+	assert_int_equal(db_tick_newest(temp_db_conn(state), &newest, NULL), RC_OK);
+	assert_int_equal(newest, 0);
 }
 
 static void a_tick_has_a_hard_maximum(void **state) {
 	struct db_conn *c = temp_db_conn(state);
 	const size_t n = DB_TICK_MAX_SAMPLES;
 	auto_free struct sample *s = malloc((n + 1) * sizeof(*s));
-	struct seen seen = {.n = 0};
+	struct tick t;
 	for (size_t i = 0; i <= n; i++)
 		s[i] = sample_at((int64_t)i, 100);
 	assert_int_equal(db_tick_insert(c, "boot", s, n + 1, NULL), RC_TOO_LARGE);
 	assert_int_equal(db_tick_insert(c, "boot", s, 0, NULL), RC_TOO_LARGE);
 	insert_tick(c, s, n);
-	assert_int_equal(
-		db_tick_each(c, DB_TICK_MAX_SAMPLES - 1, 0, 1000, note_sample, &seen, NULL), RC_OK);
-	assert_int_equal(seen.n, 1);
+	assert_int_equal(db_tick_next(c, 0, &t, NULL), RC_OK);
+	assert_int_equal(t.count, n);
+	assert_int_equal(t.samples[n - 1].series_id, DB_TICK_MAX_SAMPLES - 1);
+	db_tick_release(&t);
 }
 
-static void ticks_are_pruned_when_all_of_them_is_old(void **state) {
+static void ticks_are_pruned_but_for_the_newest(void **state) {
 	struct db_conn *c = temp_db_conn(state);
-	struct seen s = {.n = 0};
+	struct tick t;
+	int64_t newest;
 	int removed;
 	insert_ticks(c);
-	assert_int_equal(db_tick_prune(c, 122, 1, &removed, NULL), RC_OK);
+	assert_int_equal(db_tick_prune(c, 3, 1, &removed, NULL), RC_OK);
 	assert_int_equal(removed, 1);
-	assert_int_equal(db_tick_prune(c, 122, 9, &removed, NULL), RC_OK);
+	assert_int_equal(db_tick_prune(c, 3, 9, &removed, NULL), RC_OK);
 	assert_int_equal(removed, 1);
-	assert_int_equal(db_tick_each(c, 1, 0, 1000, note_sample, &s, NULL), RC_OK);
-	assert_int_equal(s.n, 7);
-	assert_int_equal(s.at[0], 120);
+	assert_int_equal(db_tick_next(c, 0, &t, NULL), RC_OK);
+	assert_int_equal(t.id, 3);
+	db_tick_release(&t);
+	assert_int_equal(db_tick_prune(c, 100, 9, &removed, NULL), RC_OK);
+	assert_int_equal(removed, 2);
+	assert_int_equal(db_tick_newest(c, &newest, NULL), RC_OK);
+	assert_int_equal(newest, 5);
+	insert_ticks(c);
+	assert_int_equal(db_tick_newest(c, &newest, NULL), RC_OK);
+	assert_int_equal(newest, 10);
 }
 
 static void damaged_ticks_are_told(void **state) {
 	struct db_conn *c = temp_db_conn(state);
-	struct seen s = {.n = 0};
+	struct tick t;
 	struct err err;
 	insert_ticks(c);
 	assert_int_equal(
 		conn_exec(c, "UPDATE tick SET samples = x'01ffff' WHERE id = 3", &err), RC_OK);
-	assert_int_equal(db_tick_each(c, 1, 0, 1000, note_sample, &s, &err), RC_CORRUPT);
+	assert_int_equal(db_tick_next(c, 2, &t, &err), RC_CORRUPT);
 	assert_string_equal(err.msg, "test.db: a row makes no sense");
-	assert_int_equal(s.n, 4);
+	assert_null(t.samples);
 	assert_int_equal(conn_exec(c, "UPDATE tick SET samples = x'' WHERE id = 3", &err), RC_OK);
-	assert_int_equal(db_tick_each(c, 1, 0, 1000, note_sample, &s, &err), RC_CORRUPT);
+	assert_int_equal(db_tick_next(c, 2, &t, &err), RC_CORRUPT);
 }
 
-/* A range in the past must not walk through all that came after it. */
-static void a_range_query_uses_the_index_at_both_ends(void **state) {
+static void boots_are_numbered(void **state) {
 	struct db_conn *c = temp_db_conn(state);
-	bool bounded = false, row;
-	auto_stmt struct stmt *st = stmt_get(c, "EXPLAIN QUERY PLAN " TICKS_IN_RANGE);
-	while (stmt_next(st, &row, NULL) == RC_OK && row) {
-		const char *step = col_text(st, 3);
-		assert_null(strstr(step, "TEMP B-TREE"));
-		if (strstr(step, "COVERING INDEX tick_to (to_ms>? AND to_ms<?)"))
-			bounded = true;
-	}
-	assert_true(bounded);
+	int32_t number;
+	bool known;
+	assert_int_equal(db_boot_find(c, "a", &number, &known, NULL), RC_OK);
+	assert_int_equal(number, 1);
+	assert_false(known);
+	assert_int_equal(db_boot_put(c, "a", 1, NULL), RC_OK);
+	assert_int_equal(db_boot_put(c, "a", 1, NULL), RC_OK);
+	assert_int_equal(db_boot_find(c, "b", &number, &known, NULL), RC_OK);
+	assert_int_equal(number, 2);
+	assert_false(known);
+	assert_int_equal(db_boot_put(c, "b", 2, NULL), RC_OK);
+	assert_int_equal(db_boot_find(c, "a", &number, &known, NULL), RC_OK);
+	assert_int_equal(number, 1);
+	assert_true(known);
+}
+
+static void ranges_grow_and_are_cut(void **state) {
+	struct db_conn *c = temp_db_conn(state);
+	struct series s = power, heat = power, got;
+	heat.key.quantity = QUANTITY_TEMPERATURE;
+	assert_int_equal(db_series_put(c, &s, NULL), RC_OK);
+	assert_int_equal(db_series_put(c, &heat, NULL), RC_OK);
+	assert_int_equal(db_series_range(c, s.id, 100, 200, NULL), RC_OK);
+	assert_int_equal(db_series_range(c, s.id, 50, 150, NULL), RC_OK);
+	assert_int_equal(db_series_range(c, heat.id, 10, 20, NULL), RC_OK);
+	assert_int_equal(db_series_get(c, s.id, &got, NULL), RC_OK);
+	assert_int_equal(got.first_ms, 50);
+	assert_int_equal(got.last_ms, 200);
+	assert_int_equal(db_series_cut(c, true, 120, NULL), RC_OK);
+	assert_int_equal(db_series_get(c, s.id, &got, NULL), RC_OK);
+	assert_int_equal(got.first_ms, 120);
+	assert_int_equal(db_series_get(c, heat.id, &got, NULL), RC_OK);
+	assert_int_equal(got.first_ms, 10);
+	assert_int_equal(db_series_cut(c, false, 120, NULL), RC_OK);
+	assert_int_equal(db_series_get(c, heat.id, &got, NULL), RC_OK);
+	assert_int_equal(got.first_ms, NONE);
+	assert_int_equal(got.last_ms, NONE);
 }
 
 #define WITH_DB(f) cmocka_unit_test_setup_teardown(f, temp_samples_begin, temp_db_end)
@@ -247,12 +259,13 @@ int main(void) {
 		WITH_DB(a_series_is_forgotten_unless_it_is_used),
 		WITH_DB(series_are_filtered_by_what_they_are_of),
 		WITH_DB(qualities_never_mix),
-		WITH_DB(a_range_gives_its_samples_in_order_of_insertion),
-		WITH_DB(an_empty_log_has_no_samples),
+		WITH_DB(ticks_come_in_their_order),
+		WITH_DB(an_empty_log_has_no_ticks),
 		WITH_DB(a_tick_has_a_hard_maximum),
-		WITH_DB(ticks_are_pruned_when_all_of_them_is_old),
+		WITH_DB(ticks_are_pruned_but_for_the_newest),
 		WITH_DB(damaged_ticks_are_told),
-		WITH_DB(a_range_query_uses_the_index_at_both_ends),
+		WITH_DB(boots_are_numbered),
+		WITH_DB(ranges_grow_and_are_cut),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,7 @@ static void names_are_those_of_the_wire(void **state) {
 		baseline_source_name, enum baseline_source, "measured", "declared", "simulated");
 	CHECK_NAMES(claim_kind_name, enum claim_kind, "desired", "lease", "policy", "budget",
 		"emergency");
-	CHECK_NAMES(quantity_unit, enum quantity, "W", "J", "Cel", "1", "By/s", "By/s");
+	CHECK_NAMES(quantity_unit, enum quantity, "W", "kWh", "Cel", "1", "By/s", "By/s");
 	CHECK_NAMES(use_kind_name, enum use_kind, "mount", "holder", "swap", "export", "process",
 		"open", "reserved", "unknown", "partition", "zoned", "shared", "unseen",
 		"signature");
