@@ -599,11 +599,12 @@ enum rc httpc_send(struct httpc *h, const char *key, const struct httpc_request 
 	if (!t)
 		return err_set(err, why.rc, "%s", why.msg);
 	pthread_mutex_lock(&h->lock);
+	bool asleep = !h->ready; /* else who made the first one ready wakes the thread */
 	enum rc rc = enqueue(h, key, t, err);
 	pthread_mutex_unlock(&h->lock);
 	if (rc)
 		transfer_free(t);
-	else
+	else if (asleep)
 		curl_multi_wakeup(h->multi);
 	return rc;
 }
