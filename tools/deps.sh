@@ -22,7 +22,7 @@ test_packages=(
 	nvme-cli util-linux iproute2
 )
 vm_packages=(
-	qemu-system-x86 dmsetup nvme-cli util-linux
+	qemu-system-x86 dmsetup lvm2 mdadm nvme-cli util-linux
 	python3-pytest python3-requests python3-jsonschema
 )
 package_packages=(dpkg-dev)

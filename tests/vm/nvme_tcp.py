@@ -12,7 +12,7 @@ import uuid
 
 LBA = 512
 STATUS_OK, INVALID_OPCODE, INVALID_FIELD, INVALID_NAMESPACE = 0, 0x4001, 0x4002, 0x400B
-INVALID_LOG, NOT_SAVEABLE, LBA_RANGE = 0x4109, 0x410D, 0x4080
+INVALID_LOG, NOT_SAVEABLE, LBA_RANGE, RESERVED = 0x4109, 0x410D, 0x4080, 0x4083
 
 # (max power in W, bytes per second)
 STATES = ((25, 16 << 20), (15, 4 << 20), (10, 1 << 20))
@@ -24,6 +24,7 @@ PROPERTY_SET, CONNECT, PROPERTY_GET = 0, 1, 4
 CAPABILITIES, VERSION, CONFIGURATION, STATUS = 0x00, 0x08, 0x14, 0x1C
 SET_FEATURES, GET_FEATURES, GET_LOG, IDENTIFY = 0x09, 0x0A, 0x02, 0x06
 FLUSH, WRITE, READ, ZEROES, DEALLOCATE = 0x00, 0x01, 0x02, 0x08, 0x09
+REGISTER, REPORT, ACQUIRE, RELEASE = 0x0D, 0x0E, 0x11, 0x15
 POWER, TEMPERATURE, QUEUES, EVENTS = 0x02, 0x04, 0x07, 0x0B
 
 MAX_TRANSFER_SHIFT = 5  # 128 KiB, which all fits into a command: there is no R2T
@@ -70,6 +71,8 @@ class Target:
         self.memory = bytearray(mib << 20)
         self.temperature_k = 311
         self.critical_warning = 0
+        self.key = 0  # with which the one host is registered for reservations; 0 not
+        self.reservation = 0  # its type; 0 none
         self.controller = Controller(0)
         self.commands = 0  # admin commands answered
         self._hung = False
@@ -171,6 +174,8 @@ class Target:
         count = ((command.dwords[12] & 0xFFFF) + 1) * LBA
         if command.opcode in (FLUSH, DEALLOCATE):
             return STATUS_OK, 0, b""
+        if command.opcode in (REGISTER, REPORT, ACQUIRE, RELEASE):
+            return self._reserve(command)
         if start + count > len(self.memory):
             return LBA_RANGE, 0, b""
         if command.opcode == ZEROES:
@@ -184,6 +189,23 @@ class Target:
         if len(command.data) != count:
             return INVALID_FIELD, 0, b""
         self.memory[start : start + count] = command.data
+        return STATUS_OK, 0, b""
+
+    def _reserve(self, command):
+        if command.opcode == REPORT:
+            log = bytearray(4 * (command.dwords[10] + 1))
+            put(log, 0, "IBH", 1, self.reservation, 1 if self.key else 0)
+            return STATUS_OK, 0, bytes(log)
+        action = command.dwords[10] & 7
+        key, new_key = struct.unpack_from("<QQ", command.data.ljust(16, b"\0"))
+        if command.opcode == REGISTER and action == 0:
+            self.key = new_key
+        elif key != self.key or not key or action > 1:
+            return RESERVED, 0, b""
+        elif command.opcode == REGISTER:
+            self.key = self.reservation = 0
+        else:
+            self.reservation = command.dwords[10] >> 8 & 0xFF if command.opcode == ACQUIRE else 0
         return STATUS_OK, 0, b""
 
     # -- admin commands ----------------------------------------------------------------------------
@@ -208,7 +230,7 @@ class Target:
         put(page, 263, "B", len(STATES) - 1)
         put(page, 266, "HH", 343, 353)
         put(page, 320, "H", 10)  # keep alive in units of 100 ms
-        put(page, 512, "BBHIH", 0x66, 0x44, 128, 1, 0x0C)  # entries, commands, namespaces, zeroes and deallocate
+        put(page, 512, "BBHIH", 0x66, 0x44, 128, 1, 0x2C)  # entries, commands, namespaces; reservations, zeroes, deallocate
         put(page, 536, "I", 1)  # scatter lists
         put(page, 768, "256s", self.nqn.encode())
         put(page, 1792, "IIH", (64 + MAX_TRANSFER) // 16, 1, 0)  # capsules
@@ -218,6 +240,7 @@ class Target:
     def _namespace(self, _command, page):
         blocks = len(self.memory) // LBA
         put(page, 0, "QQQ", blocks, blocks, blocks)
+        put(page, 31, "B", 0x7E)  # every type of reservation
         put(page, 128, "HBB", 0, 9, 0)  # one format: 512 bytes, no metadata
 
     def _namespaces(self, command, page):

@@ -50,7 +50,7 @@ def test_two_controllers_share_a_namespace(find):
     assert {first["controller_id"], second["controller_id"]} == {0, 1}
     assert first["namespaces"][0]["path"] == second["namespaces"][0]["path"]
     for d in (first, second):
-        assert [u["kind"] for u in d["namespaces"][0]["used_by"]] == ["shared"]
+        assert {u["kind"] for u in d["namespaces"][0]["used_by"]} == {"shared"}
 
 
 def test_zones_are_seen(find):
@@ -85,6 +85,19 @@ def test_a_warning_is_told_while_it_lasts(find, machine):
     finally:
         warn(0)
     wait_until(lambda: drive.now()["health"] == "ok", what="the warning is over")
+
+
+def test_heat_over_the_threshold_is_a_warning(find, machine):
+    drive = find("steady")
+    feature = f"/dev/{drive.name} -f 4"
+    before = machine.run(f"nvme get-feature {feature}").rpartition(":")[2].strip()
+    machine.run(f"nvme set-feature {feature} --value=300")
+    try:
+        wait_until(lambda: drive.now()["health"] == "critical", what="the heat is seen")
+        assert drive.service.json(drive.href + "/health")["critical_warnings"] == ["temperature"]
+    finally:
+        machine.run(f"nvme set-feature {feature} --value={int(before, 16)}")
+    wait_until(lambda: drive.now()["health"] == "ok", what="it is over")
 
 
 def test_the_power_table_is_the_controllers(find):

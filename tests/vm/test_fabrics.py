@@ -119,6 +119,53 @@ def test_a_hung_drive_costs_its_own_answer_and_nothing_else(drive, find):
     drive.wait_state("live")
 
 
+def abandoned(service):
+    """How many processes of fio wait in the kernel although their runs are over."""
+    return service.get("/metrics").text.split("\ndrivewatt_fio_abandoned ")[1].split()[0]
+
+
+def test_a_fio_that_cannot_be_killed_is_left_behind_until_its_drive_answers(drive, light):
+    service = drive.service
+    body = {"drives": [drive.id], "workload": light("randread"), "runtime_s": 600}
+    path = service.post("/api/v1/benchmarks", body).headers["Location"]
+    wait_until(lambda: service.json(path)["live_read_bytes_per_s"], what="fio reads")
+    drive.target.vanish()
+    try:
+        drive.wait_state("resetting")
+        assert service.post(path + "/cancel").status_code == 202
+        wait_until(lambda: service.json(path)["ended_at"], what="the run is over")
+        assert service.json(path)["state"] == "cancelled"
+        assert abandoned(service) == "1"
+    finally:
+        drive.target.appear()
+    wait_until(lambda: abandoned(service) == "0", what="fio is gone")
+    drive.wait_state("live")
+    assert service.run(drives=[drive.id], workload=light("randread"), runtime_s=1)["state"] == "completed"
+
+
+@pytest.fixture
+def reserve(drive):
+    """Registers this host with the drive, and reserves it."""
+    drive.machine.run(f"nvme resv-register {drive.block} -r 0 --nrkey=7")
+
+    def reserve(kind):
+        drive.machine.run(f"nvme resv-acquire {drive.block} -a 0 -t {kind} --crkey=7")
+
+    yield reserve
+    drive.machine.run(f"nvme resv-register {drive.block} -r 1 --crkey=7")
+    wait_until(lambda: drive.uses() == [], what="the drive is seen free again")
+
+
+def test_what_is_reserved_is_left_alone(drive, light, reserve):
+    body = {"drives": [drive.id], "workload": light("write"), "confirm_destructive": [drive.serial], "runtime_s": 1}
+    for told in ("1 registered for reservations, held: none", "1 registered for reservations, held: exclusive access"):
+        wait_until(lambda: told in drive.uses(), what=told)  # noqa: B023
+        for workload in ("write", "randread"):
+            r = drive.service.post("/api/v1/benchmarks", {**body, "workload": light(workload)})
+            assert r.status_code in (403, 409) and told in r.text, r.text
+        reserve(2)
+
+
 def states_told(drive):
     """What the events say that it has become, one after another."""
     r = drive.service.get("/api/v1/events?limit=1000", headers={"Accept": "application/json"})

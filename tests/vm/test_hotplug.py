@@ -65,14 +65,41 @@ def test_another_drive_in_its_slot_is_another(find, slot):
     mobile.wait_state("live")
 
 
-def test_a_run_ends_with_its_drive(service, find, slot):
-    drive = find("mobile")
-    r = service.post("/api/v1/benchmarks", {"drives": [drive.id], "workload": "rand-read-4k", "runtime_s": 600})
-    assert r.status_code == 202, r.text
-    path = r.headers["Location"]
-    wait_until(lambda: service.json(path)["progress"] > 0, what="the run is under way")
-    slot.pull()
+@pytest.fixture
+def start(service):
+    """Starts a run of many minutes; gives where it is once fio reads."""
+
+    def start(*those):
+        body = {"drives": [drive.id for drive in those], "workload": "rand-read-4k", "runtime_s": 600, "ramp_s": 0}
+        r = service.post("/api/v1/benchmarks", body)
+        assert r.status_code == 202, r.text
+        path = r.headers["Location"]
+        wait_until(lambda: service.json(path)["live_read_bytes_per_s"], what="fio reads")
+        return path
+
+    return start
+
+
+def end_of(service, path):
     wait_until(lambda: service.json(path)["ended_at"], what="the run is over")
-    run = service.json(path)
-    assert run["state"] == "failed" and run["reason"]
+    return service.json(path)
+
+
+def test_a_run_ends_with_its_drive(service, find, slot, start):
+    drive = find("mobile")
+    path = start(drive)
+    slot.pull()
+    run = end_of(service, path)
+    assert run["state"] == "failed" and run["reason"] == f"drive {drive.id} (serial {drive.serial}) went away"
     drive.wait_state("gone")
+
+
+def test_a_run_ends_with_one_of_its_drives_and_keeps_the_others_figures(service, find, slot, start):
+    drive, other = find("mobile"), find("steady")
+    path = start(drive, other)
+    slot.pull()
+    run = end_of(service, path)
+    assert run["state"] == "failed" and run["reason"] == f"drive {drive.id} (serial {drive.serial}) went away"
+    gone, kept = run["result"]["drives"]
+    assert gone["gone_at"] and kept["gone_at"] is None
+    assert kept["read"]["iops"] > 0 and kept["read"]["latency_us"]["p50"] > 0

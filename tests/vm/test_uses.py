@@ -6,22 +6,15 @@ import pytest
 from guest import wait_until
 
 # How a use begins and ends, $D being the device and $N its name; what is told of it; whether it
-# stops reading too.
-Use = namedtuple("Use", "begin end told stops_reads", defaults=(True,))
+# stops reading too; what else is shown.
+Use = namedtuple("Use", "begin end told stops_reads also", defaults=(True, ""))
 
 PARTITION = "printf 'o\\nn\\np\\n1\\n\\n\\nw\\n' | fdisk $D"
 MAPPER = "dmsetup create upper --table \"0 65536 linear $D 0\""
-# Without mdadm: what it does, too, is to write to sysfs.
-RAID = """echo md_test >/sys/module/md_mod/parameters/new_array
-cd /sys/block/md_test/md
-echo none >metadata_version
-echo raid1 >level
-echo 1 >raid_disks
-echo 32768 >component_size
-cat /sys/block/$N/dev >new_dev
-echo 0 >dev-$N/slot
-echo active >array_state
-cd /"""
+LVM = """lvm pvcreate -ff -y $D
+lvm vgcreate group $D
+lvm lvcreate -an -Zn -L 32m -n volume group"""
+RAID = "mdadm --create /dev/md0 --run --force --level=1 --raid-devices=1 $D"
 EXPORT = """S=/sys/kernel/config/nvmet/subsystems/vm/namespaces/1
 mkdir -p $S
 echo $D >$S/device_path
@@ -31,6 +24,7 @@ rmdir $S/namespaces/1 $S"""
 # What nobody writes down anywhere: the kernel keeps the device for itself.
 CLAIM = "echo $D >/sys/block/zram0/backing_dev"
 OPEN = "(exec 3<$D; exec sleep 1000) & echo $! >/tmp/opener"
+CLOSE = "kill $(cat /tmp/opener)"
 
 USES = {
     "mounted": Use("mke2fs -F $D; mount $D /mnt", "umount /mnt", "$N mounted on /mnt"),
@@ -44,13 +38,23 @@ USES = {
         "umount /mnt; dmsetup remove upper",
         "dm-0 mounted on /mnt",
     ),
-    "RAID": Use(RAID, "echo clear >/sys/block/md_test/md/array_state", "$N is held by md_test"),
+    "mapped twice": Use(
+        f'{MAPPER}; dmsetup create other --table "0 65536 linear $D 65536"',
+        "dmsetup remove upper other",
+        "$N is held by dm-0 (upper)",
+        also="$N is held by dm-1 (other)",
+    ),
+    "LVM": Use(f"{LVM}; lvm vgchange -ay group", "lvm vgremove -ff -y group", "$N is held by dm-0 (group-volume)"),
+    "RAID": Use(RAID, "mdadm --stop /dev/md0", "$N is held by md0"),
     "swap": Use("mkswap $D; swapon $D", "swapoff $D", "swap on $N"),
     "looped": Use("losetup /dev/loop0 $D", "losetup -d /dev/loop0", "loop0 is made of $N"),
     "exported": Use(EXPORT, UNEXPORT, "nvmet exports $N"),
-    "opened": Use(OPEN, "kill $(cat /tmp/opener)", "sleep"),
+    "opened": Use(OPEN, CLOSE, "sleep"),
+    "opened by its other name": Use(OPEN.replace("$D", "/dev/ng${N#nvme}"), CLOSE, "sleep"),
     "claimed": Use(CLAIM, "echo 1 >/sys/block/zram0/reset", "exclusive open"),
 }
+
+SIGNATURES = {"ext2": "mke2fs -F $D", "LVM2_member": LVM, "linux_raid_member": f"{RAID}; mdadm --stop /dev/md0"}
 
 
 def refusal(service, **body):
@@ -92,12 +96,12 @@ def device(find):
 @pytest.mark.parametrize("kind", USES)
 def test_what_is_used_is_left_alone(service, device, kind):
     use, drive = USES[kind], device.drive
-    told = use.told.replace("$N", device.name)
+    told, also = (text.replace("$N", device.name) for text in (use.told, use.also))
     device(use.begin)
     try:
         before = device.head()
         if kind != "claimed":  # only an attempt can find that out
-            wait_until(lambda: told in " ".join(drive.uses()), what="the use is shown")
+            wait_until(lambda: all(text in " ".join(drive.uses()) for text in (told, also)), what="the use is shown")
         run = {"drives": [drive.id], "workload": "seq-write-128k", "confirm_destructive": [drive.serial]}
         assert told in refusal(service, **run, override_signature=True)
         if use.stops_reads:
@@ -107,12 +111,15 @@ def test_what_is_used_is_left_alone(service, device, kind):
         device(use.end)
 
 
-def test_a_signature_stops_writing_unless_overridden(service, device, light):
+@pytest.mark.parametrize("kind", SIGNATURES)
+def test_a_signature_stops_writing_unless_overridden(service, device, light, kind):
     drive = device.drive
-    device("mke2fs -F $D")
+    device(SIGNATURES[kind])
     before = device.head()
     run = {"drives": [drive.id], "workload": light("write"), "confirm_destructive": [drive.serial]}
-    assert "signature" in refusal(service, **run)
+    wait_until(lambda: [kind in use for use in drive.uses()] == [True], what="the signature alone is seen")
+    told = refusal(service, **run)
+    assert "signature" in told and kind in told
     assert device.head() == before
     done = service.run(**run, runtime_s=1, max_write_bytes=1 << 20, override_signature=True)
     assert done["state"] == "completed", done["reason"]

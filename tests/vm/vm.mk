@@ -2,14 +2,14 @@
 
 VM          := $(OUT)/vm
 VM_PACKAGES := $(BUILD)/vm/packages
-VM_PROGRAMS  = $(BIN) /usr/bin/fio /usr/sbin/nvme /usr/sbin/dmsetup
-VM_SECONDS  ?= 600
+VM_PROGRAMS  = $(BIN) /usr/bin/fio $(addprefix /usr/sbin/,nvme dmsetup lvm mdadm)
+VM_SECONDS  ?= 900
 
 $(VM_PACKAGES)/vmlinuz: tools/vm-packages.sh
 	$(call say,FETCH,'kernel and busybox')
 	$(Q)tools/vm-packages.sh $(VM_PACKAGES)
 
-$(VM)/initramfs.cpio: $(VM_PACKAGES)/vmlinuz $(BIN) tests/vm/init tools/vm-initramfs.sh
+$(VM)/initramfs.cpio: $(VM_PACKAGES)/vmlinuz $(BIN) tests/vm/init tools/vm-initramfs.sh tests/vm/vm.mk
 	$(call say,PACK,$@)
 	@mkdir -p $(@D)
 	$(Q)tools/vm-initramfs.sh $(VM_PACKAGES) $@ $(VM_PROGRAMS)
