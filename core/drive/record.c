@@ -208,13 +208,6 @@ static bool find_series(struct entry *e, enum quantity q, enum quality quality) 
 	return false;
 }
 
-#define WH_MJ INT64_C(3600000)
-
-static int64_t energy_mj(const struct drive_health *h) {
-	const int64_t wh = h->lifetime_energy_wh;
-	return wh == NONE || wh > INT64_MAX / WH_MJ ? NONE : wh * WH_MJ;
-}
-
 void record_health(struct entry *e, const struct drive_health *h) {
 	const struct drive d = copy_of(e);
 	const enum quality quality =
@@ -225,7 +218,7 @@ void record_health(struct entry *e, const struct drive_health *h) {
 	} readings[] = {
 		{QUANTITY_TEMPERATURE, h->temperature_mc},
 		{QUANTITY_POWER, drive_health_power_mw(h)},
-		{QUANTITY_ENERGY_COUNTER, energy_mj(h)},
+		{QUANTITY_ENERGY_COUNTER, h->lifetime_energy_wh}, /* of kWh */
 	};
 	for (size_t i = 0; e->ds->energy && i < array_len(readings); i++) {
 		if (readings[i].value == NONE || !find_series(e, readings[i].quantity, quality))

@@ -215,7 +215,7 @@ def test_what_a_drive_measures_is_shown_and_becomes_samples(able, bed):
     assert h["power_measurement"]["average_w"] == 12.34 and h["power_measurement"]["error_pct"] is None
     assert h["ocp_reason"] is None and h["lifetime_energy_wh"] == 42
     assert able.power()["measured_w"] == 12.34 and able.power()["measured_source"] == "measured"
-    wanted = {("power", "W"), ("energy_counter", "J")}
+    wanted = {("power", "W"), ("energy_counter", "kWh")}
     series = lambda: able.service.json("/api/v1/series?limit=1000")["items"]  # noqa: E731
     wait_until(
         lambda: wanted <= {(s["quantity"], s["unit"]) for s in series() if s["object"] == able.id},
