@@ -20,7 +20,7 @@ struct change {
 };
 
 static enum rc change_begin(struct accounts *a, struct change *ch, struct err *err) {
-	return db_write_begin(a->control, &ch->c, err);
+	return db_write_begin_for(a->control, ch->who, &ch->c, err);
 }
 
 static enum rc change_note(struct accounts *a, const struct change *ch, struct err *err) {
@@ -47,7 +47,7 @@ static enum rc change_end(struct accounts *a, struct change *ch, enum rc rc, str
 		return rc;
 	}
 	rc = db_write_commit(ch->c, err);
-	if (rc)
+	if (rc || ch->who->dry_run)
 		return rc;
 	if (!ch->adds)
 		account_cache_forget(a->cache);

@@ -33,6 +33,7 @@ struct db {
 	int64_t busy_ms;
 	struct conn_fault fault;
 	struct db_conn *writer;
+	bool dry; /* the transaction that runs is never to be kept: its thread's own */
 
 	pthread_mutex_t lock; /* guards all below */
 	pthread_cond_t reader_back;
@@ -239,12 +240,30 @@ enum rc db_write_begin(struct db *db, struct db_conn **out, struct err *err) {
 			*err = e;
 		return rc;
 	}
+	db->dry = false;
 	*out = db->writer;
 	return RC_OK;
 }
 
+enum rc db_write_begin_for(
+	struct db *db, const struct actor *who, struct db_conn **out, struct err *err) {
+	const enum rc rc = db_write_begin(db, out, err);
+	if (rc == RC_OK)
+		db->dry = who && who->dry_run;
+	return rc;
+}
+
+static bool is_dry(struct db_conn *c) {
+	const struct db *db = conn_owner(c);
+	return db->dry;
+}
+
 enum rc db_write_commit(struct db_conn *c, struct err *err) {
 	struct err e;
+	if (is_dry(c) && conn_failure(c)->rc == RC_OK) {
+		db_write_abort(c);
+		return RC_OK;
+	}
 	const enum rc rc = conn_commit(c, &e);
 	if (rc != RC_OK && err)
 		*err = e;

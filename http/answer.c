@@ -58,6 +58,7 @@ static bool add_flags(struct MHD_Response *r, const struct answer_head *h) {
 		{h->varies, "Vary", "Accept, Accept-Encoding, Authorization"},
 		{h->gzip, "Content-Encoding", "gzip"},
 		{h->replayed, "Idempotency-Replayed", "true"},
+		{h->dry_run, "Dry-Run", "true"},
 		{h->challenge, "WWW-Authenticate", "Basic realm=\"drivewatt\", charset=\"UTF-8\""},
 		{h->challenge, "WWW-Authenticate", "Bearer realm=\"drivewatt\""},
 		{h->close, "Connection", "close"},

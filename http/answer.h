@@ -37,6 +37,7 @@ struct answer_head {
 	int retry_after_s;
 	bool gzip;
 	bool replayed;
+	bool dry_run;
 	bool no_store;
 	bool varies;    /* by Accept, Accept-Encoding and who asks */
 	bool challenge; /* names the ways to authenticate */

@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "base/metrics.h"
+#include "base/parse.h"
 #include "base/pool.h"
 #include "core/once.h"
 #include "http/accept.h"
@@ -75,6 +76,19 @@ static int check_once(struct http_request *q, struct err *err) {
 	return 400;
 }
 
+/* Ignored, it would change what was only asked about. */
+static int check_dry_run(struct http_request *q, struct err *err) {
+	const char *text = http_query(q, HTTP_DRY_RUN_PARAMETER);
+	if (!text)
+		return 0;
+	if (!(q->route->flags & HTTP_DRY_RUN))
+		err_field(err, RC_INVALID, HTTP_DRY_RUN_PARAMETER,
+			"this operation cannot be tried without being carried out");
+	else if (!parse_bool(text, &q->dry_run, HTTP_DRY_RUN_PARAMETER, err))
+		return 0;
+	return 400;
+}
+
 /* Bytes announced; UINT64_MAX when they are not, as with chunks. */
 static uint64_t announced(struct http_request *q) {
 	if (http_header(q, "Transfer-Encoding"))
@@ -124,6 +138,7 @@ static int check_headers(struct http_request *q, struct err *err) {
 		auth_check,
 		check_accept,
 		check_once,
+		check_dry_run,
 		check_body,
 	};
 	for (size_t i = 0; i < array_len(checks); i++) {
@@ -182,6 +197,7 @@ static void prepare_handler(struct http_request *q) {
 	q->handler = q->route->handler;
 	peer_take(q);
 	memcpy(q->actor.request_id, request_id(q), sizeof(q->actor.request_id));
+	q->actor.dry_run = q->dry_run;
 }
 
 static void run(struct http_request *q) {

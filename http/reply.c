@@ -87,6 +87,14 @@ static size_t body_len(const struct http_response *r) {
 	return r->asset ? r->asset_len : r->body.len;
 }
 
+/* Nothing was made that could be found, or changed that could be matched, later. */
+static void normalise_dry(struct http_response *r) {
+	if (r->status == 201 || r->status == 202)
+		r->status = 200;
+	r->etag[0] = '\0';
+	r->location[0] = '\0';
+}
+
 static void normalise(struct http_request *q, struct http_response *r) {
 	bool has_body = r->stream || body_len(r);
 	if (!r->status)
@@ -96,6 +104,8 @@ static void normalise(struct http_request *q, struct http_response *r) {
 	if (!has_body)
 		r->content_type = NULL;
 	default_etag(q, r);
+	if (q->dry_run)
+		normalise_dry(r);
 }
 
 static struct answer_head head_of(struct http_request *q, const struct http_response *r) {
@@ -107,6 +117,7 @@ static struct answer_head head_of(struct http_request *q, const struct http_resp
 		.allow = r->allow,
 		.retry_after_s = r->retry_after_s,
 		.replayed = r->replayed,
+		.dry_run = q->dry_run,
 		.no_store = r->no_store,
 		.varies = q->is_read,
 		.challenge = r->status == 401,

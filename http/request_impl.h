@@ -36,9 +36,10 @@ struct http_request {
 	bool reading; /* the headers are done with */
 	bool built;   /* answer is what it will be */
 	bool takes_gzip;
-	bool id_given;      /* by the client */
-	bool close;         /* after the answer */
-	bool verified;      /* who asks is known, or need not be */
+	bool id_given; /* by the client */
+	bool close;    /* after the answer */
+	bool verified; /* who asks is known, or need not be */
+	bool dry_run;
 	bool is_slow;       /* to verify: a hash is computed */
 	bool hashing;       /* one for its account; under the server's lock */
 	unsigned variant;   /* index of the media type in the route's types */

@@ -271,8 +271,9 @@ void http_server_dump_routes(const struct http_tree *trees, size_t n, struct buf
 		for (size_t i = 0; i < trees[t].count; i++) {
 			const struct http_route *route = &trees[t].routes[i];
 			bool is_public = route->flags & HTTP_PUBLIC;
-			buf_printf(out, "%s %s %s %s\n", route->method, route->pattern,
-				route->operation, is_public ? "public" : role_name(route->role));
+			buf_printf(out, "%s %s %s %s%s\n", route->method, route->pattern,
+				route->operation, is_public ? "public" : role_name(route->role),
+				route->flags & HTTP_DRY_RUN ? " dry-run" : "");
 		}
 	}
 }

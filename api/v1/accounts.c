@@ -291,7 +291,8 @@ enum http_next token_create(struct http_request *q, struct http_response *r, voi
 			expires_ms, &t, secret, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	jsonw_init(&w, &r->body);
-	render_token(&w, &t, secret);
+	/* One that opens nothing is shown to nobody. */
+	render_token(&w, &t, http_actor(q)->dry_run ? NULL : secret);
 	secret_wipe(secret, sizeof(secret));
 	snprintf(r->location, sizeof(r->location), "/api/v1/tokens/%s", t.id);
 	r->status = 201;

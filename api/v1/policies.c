@@ -125,9 +125,9 @@ enum http_next policy_put(struct http_request *q, struct http_response *r, void 
 	if (read_policy(core, q, &policy, &err) != RC_OK ||
 		check_conditions(core, q, &if_version, &err) != RC_OK ||
 		power_policy_put(core->power, http_actor(q), &policy, if_version, &created, &err) !=
-			RC_OK ||
-		power_policy_get(core->power, policy.name, &v, &err) != RC_OK)
+			RC_OK)
 		return http_fail(q, r, &err);
+	power_policy_view(core->power, &policy, &v);
 	if (created)
 		snprintf(r->location, sizeof(r->location), "/api/v1/policies/%s", policy.name);
 	return answer_policy(r, core, &v, created ? 201 : 200);

@@ -120,6 +120,8 @@ static void render_desired(
 	jsonw_str(&w, "id", drive_id);
 	jsonw_strf(&w, "href", "/api/v1/drives/%s/power/desired", drive_id);
 	wish_render(&w, &o->wish);
+	render_int_or_null(
+		&w, "effective_state", o->effective_state < 0 ? NONE : o->effective_state);
 	render_int_or_null(&w, "observed_state", o->observed_state < 0 ? NONE : o->observed_state);
 	jsonw_milli(&w, "limit_in_force_w", o->limit_mw);
 	jsonw_milli(&w, "observed_limit_w", o->observed_limit_mw);
@@ -142,6 +144,7 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 		power_view_get(core->power, id, &v, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	struct power_outcome o = {.wish = claim.wish,
+		.effective_state = v.effective.state,
 		.observed_state = v.observed_state,
 		.observed_limit_mw = v.observed_limit_mw,
 		.limit_mw = v.limit_mw,

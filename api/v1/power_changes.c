@@ -35,6 +35,20 @@ static bool render_drive(void *arg, unsigned position unused_arg, const struct t
 	return true;
 }
 
+static void open_change(
+	struct jsonw *w, struct buf *out, const struct task *t, const struct power_change *change) {
+	jsonw_init(w, out);
+	jsonw_object(w, NULL);
+	render_head(w, t);
+	render_desired(w, change);
+	jsonw_array(w, "drives");
+}
+
+static void close_change(struct jsonw *w) {
+	jsonw_array_end(w);
+	jsonw_object_end(w);
+}
+
 /* Answers with the change as it is now. */
 static enum rc show(struct http_response *r, struct core *core, const char *id, struct err *err) {
 	struct power_change change;
@@ -45,14 +59,9 @@ static enum rc show(struct http_response *r, struct core *core, const char *id, 
 		rc = tasks_get(core->tasks, id, &t, err);
 	if (rc != RC_OK)
 		return rc;
-	jsonw_init(&w, &r->body);
-	jsonw_object(&w, NULL);
-	render_head(&w, &t);
-	render_desired(&w, &change);
-	jsonw_array(&w, "drives");
+	open_change(&w, &r->body, &t, &change);
 	rc = tasks_targets(core->tasks, id, 0, TASK_MAX_TARGETS, render_drive, &w, err);
-	jsonw_array_end(&w);
-	jsonw_object_end(&w);
+	close_change(&w);
 	task_set_etag(r, &t);
 	return rc;
 }
@@ -192,15 +201,33 @@ enum http_next power_changes_list(struct http_request *q, struct http_response *
 	return HTTP_DONE;
 }
 
-static enum rc create(struct core *core, const struct http_request *q, const struct actor *who,
-	struct task *t, struct err *err) {
+/* What it would make of each drive. */
+static void show_tried(struct http_response *r, struct core *core, const struct actor *who,
+	const struct request *rq, const struct task *t) {
+	struct task_target target;
+	struct jsonw w;
+	open_change(&w, &r->body, t, &rq->change);
+	for (unsigned i = 0; i < rq->count; i++) {
+		power_change_try(core->power, who, &rq->change, rq->drives[i], &target);
+		render_drive(&w, i, &target);
+	}
+	close_change(&w);
+}
+
+static enum rc create(struct core *core, const struct http_request *q, struct http_response *r,
+	const struct actor *who, struct task *t, struct err *err) {
 	auto_free struct request *rq = calloc(1, sizeof(*rq));
 	if (!rq)
 		return err_set(err, RC_NOMEM, "memory is out");
-	const enum rc rc = read_request(core, q, rq, err);
-	return rc ? rc
-		  : power_change_submit(core->power, who, &rq->change,
-			    (const char(*)[DRIVE_ID_SIZE])rq->drives, rq->count, t, err);
+	enum rc rc = read_request(core, q, rq, err);
+	if (rc == RC_OK)
+		rc = power_change_submit(core->power, who, &rq->change,
+			(const char(*)[DRIVE_ID_SIZE])rq->drives, rq->count, t, err);
+	if (rc == RC_OK && who->dry_run)
+		show_tried(r, core, who, rq, t);
+	else if (rc == RC_OK)
+		rc = show(r, core, t->id, err);
+	return rc;
 }
 
 enum http_next power_change_create(struct http_request *q, struct http_response *r, void *ctx) {
@@ -208,9 +235,10 @@ enum http_next power_change_create(struct http_request *q, struct http_response 
 	struct creation c;
 	struct task t;
 	struct err err = {0};
-	if (creation_begin(&c, q, core, &err) != RC_OK ||
-		(!c.made && create(core, q, &c.who, &t, &err) != RC_OK) ||
-		show(r, core, c.made ? c.made : t.id, &err) != RC_OK)
+	enum rc rc = creation_begin(&c, q, core, &err);
+	if (rc == RC_OK)
+		rc = c.made ? show(r, core, c.made, &err) : create(core, q, r, &c.who, &t, &err);
+	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	r->status = 202;
 	r->replayed = c.made != NULL;

@@ -11,8 +11,10 @@
 #define READERS .role = ROLE_READ_ONLY
 #define OPERATORS .role = ROLE_OPERATOR
 #define ADMINISTRATORS .role = ROLE_ADMINISTRATOR
-#define ONCE .flags = HTTP_ONCE
 #define LONG .flags = HTTP_HISTORY
+#define DRY .flags = HTTP_DRY_RUN
+#define ONCE .flags = HTTP_ONCE | HTTP_DRY_RUN
+#define HASHES(more) .flags = HTTP_HASHES | HTTP_DRY_RUN | (more)
 #define CSV "application/json,text/csv"
 
 /* clang-format off */
@@ -21,13 +23,13 @@ const struct http_route api_v1_routes[] = {
 
 	{GET("/drives", drives_list), READERS, MAX(KIB(4096)), .version = v1_drives_version},
 	{GET("/drives/{id}", drive_get), READERS, MAX(KIB(256)), .version = v1_drive_version},
-	{SEND("PATCH", "/drives/{id}", drive_patch, KIB(8)), OPERATORS},
+	{SEND("PATCH", "/drives/{id}", drive_patch, KIB(8)), OPERATORS, DRY},
 	{GET("/drives/{id}/health", drive_health_get), READERS},
 	{GET("/drives/{id}/thermal", drive_thermal_get), READERS},
 	{GET("/drives/{id}/power", drive_power_get), READERS},
 	{GET("/drives/{id}/power/desired", drive_desired_get), READERS},
-	{SEND("PUT", "/drives/{id}/power/desired", drive_desired_put, KIB(8)), OPERATORS},
-	{SEND("DELETE", "/drives/{id}/power/desired", drive_desired_delete, 0), OPERATORS},
+	{SEND("PUT", "/drives/{id}/power/desired", drive_desired_put, KIB(8)), OPERATORS, DRY},
+	{SEND("DELETE", "/drives/{id}/power/desired", drive_desired_delete, 0), OPERATORS, DRY},
 	{GET("/drives/{id}/energy", drive_energy_get), READERS, LONG, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/power-changes", power_changes_list), READERS, MAX(KIB(1024))},
@@ -35,24 +37,24 @@ const struct http_route api_v1_routes[] = {
 	{GET("/power-changes/{id}", power_change_show), READERS, MAX(KIB(1024))},
 	{GET("/tasks", tasks_list_get), READERS, MAX(KIB(1024))},
 	{GET("/tasks/{id}", task_get), READERS},
-	{SEND("POST", "/tasks/{id}/cancel", task_cancel, KIB(1)), OPERATORS},
+	{SEND("POST", "/tasks/{id}/cancel", task_cancel, KIB(1)), OPERATORS, DRY},
 	{GET("/tasks/{id}/targets", task_targets_get), READERS, MAX(KIB(1024))},
 
 	{GET("/policies", policies_list), READERS},
 	{GET("/policies/{name}", policy_get), READERS},
-	{SEND("PUT", "/policies/{name}", policy_put, KIB(8)), OPERATORS},
-	{SEND("DELETE", "/policies/{name}", policy_delete, 0), OPERATORS},
+	{SEND("PUT", "/policies/{name}", policy_put, KIB(8)), OPERATORS, DRY},
+	{SEND("DELETE", "/policies/{name}", policy_delete, 0), OPERATORS, DRY},
 
 	{GET("/hosts", hosts_list), READERS, MAX(KIB(2048)), .version = v1_hosts_version},
 	{SEND("POST", "/hosts", host_create, KIB(16)), ADMINISTRATORS, ONCE},
 	{GET("/hosts/{id}", host_get), READERS},
-	{SEND("PUT", "/hosts/{id}", host_put, KIB(16)), ADMINISTRATORS},
-	{SEND("PATCH", "/hosts/{id}", host_patch, KIB(16)), ADMINISTRATORS},
-	{SEND("DELETE", "/hosts/{id}", host_delete, 0), ADMINISTRATORS},
+	{SEND("PUT", "/hosts/{id}", host_put, KIB(16)), ADMINISTRATORS, DRY},
+	{SEND("PATCH", "/hosts/{id}", host_patch, KIB(16)), ADMINISTRATORS, DRY},
+	{SEND("DELETE", "/hosts/{id}", host_delete, 0), ADMINISTRATORS, DRY},
 	{GET("/hosts/{id}/power", host_power_get), READERS},
-	{SEND("PATCH", "/hosts/{id}/power", host_power_patch, KIB(4)), OPERATORS},
+	{SEND("PATCH", "/hosts/{id}/power", host_power_patch, KIB(4)), OPERATORS, DRY},
 	{GET("/hosts/{id}/baseline", host_baseline_get), READERS},
-	{SEND("PUT", "/hosts/{id}/baseline", host_baseline_put, KIB(8)), OPERATORS},
+	{SEND("PUT", "/hosts/{id}/baseline", host_baseline_put, KIB(8)), OPERATORS, DRY},
 	{GET("/hosts/{id}/energy", host_energy_get), READERS, LONG, MAX(KIB(4096)), .types = CSV},
 
 	{GET("/series", series_list), READERS, MAX(KIB(1024))},
@@ -61,26 +63,26 @@ const struct http_route api_v1_routes[] = {
 
 	{GET("/workloads", workloads_list), READERS},
 	{GET("/workloads/{name}", workload_get), READERS},
-	{SEND("PUT", "/workloads/{name}", workload_put, KIB(8)), OPERATORS},
-	{SEND("DELETE", "/workloads/{name}", workload_delete, 0), OPERATORS},
+	{SEND("PUT", "/workloads/{name}", workload_put, KIB(8)), OPERATORS, DRY},
+	{SEND("DELETE", "/workloads/{name}", workload_delete, 0), OPERATORS, DRY},
 
 	{GET("/benchmarks", benchmarks_list), READERS, MAX(KIB(2048))},
 	{SEND("POST", "/benchmarks", benchmark_create, KIB(32)), OPERATORS, MAX(KIB(1280)), ONCE},
 	{GET("/benchmarks/{id}", benchmark_get), READERS, MAX(KIB(1280))},
-	{SEND("DELETE", "/benchmarks/{id}", benchmark_delete, 0), OPERATORS},
-	{SEND("POST", "/benchmarks/{id}/cancel", benchmark_cancel, KIB(1)), OPERATORS, MAX(KIB(1280))},
+	{SEND("DELETE", "/benchmarks/{id}", benchmark_delete, 0), OPERATORS, DRY},
+	{SEND("POST", "/benchmarks/{id}/cancel", benchmark_cancel, KIB(1)), OPERATORS, MAX(KIB(1280)), DRY},
 	{GET("/benchmarks/{id}/series", benchmark_series_get), READERS, MAX(KIB(8193))},
 	{GET("/benchmarks/{id}/fio", benchmark_fio_get), READERS, MAX(KIB(16384))},
 
 	{GET("/accounts", accounts_list), ADMINISTRATORS, MAX(KIB(512)), .version = v1_accounts_version},
-	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS, .flags = HTTP_ONCE | HTTP_HASHES},
+	{SEND("POST", "/accounts", account_create, KIB(4)), ADMINISTRATORS, HASHES(HTTP_ONCE)},
 	{GET("/accounts/{id}", account_get), READERS},
-	{SEND("PATCH", "/accounts/{id}", account_patch, KIB(4)), READERS, .flags = HTTP_HASHES},
-	{SEND("DELETE", "/accounts/{id}", account_delete, 0), ADMINISTRATORS},
+	{SEND("PATCH", "/accounts/{id}", account_patch, KIB(4)), READERS, HASHES(0)},
+	{SEND("DELETE", "/accounts/{id}", account_delete, 0), ADMINISTRATORS, DRY},
 	{GET("/tokens", tokens_list), READERS},
-	{SEND("POST", "/tokens", token_create, KIB(4)), READERS},
+	{SEND("POST", "/tokens", token_create, KIB(4)), READERS, DRY},
 	{GET("/tokens/{id}", token_get), READERS},
-	{SEND("DELETE", "/tokens/{id}", token_delete, 0), READERS},
+	{SEND("DELETE", "/tokens/{id}", token_delete, 0), READERS, DRY},
 
 	{GET("/events", events_get), READERS, MAX(KIB(1024)), .types = "application/json,text/event-stream"},
 	{GET("/audit", audit_list), ADMINISTRATORS, MAX(KIB(1024))},

@@ -295,8 +295,8 @@ static enum rc enqueue(struct bench *b, struct run_job *j, const struct actor *w
 		return rc;
 	rc = run_store_new(b, j, who, err);
 	pthread_mutex_lock(&b->lock);
-	j->stored = rc == RC_OK;
-	if (rc) {
+	j->stored = rc == RC_OK && !who->dry_run;
+	if (!j->stored) {
 		b->queued--;
 		unlink_job(b, j);
 	}
@@ -463,12 +463,20 @@ static enum rc cancel_active(const struct actor *who, struct run_job *j, struct 
 	return RC_OK;
 }
 
+/* Could it be cancelled? */
+static enum rc check_open(struct bench *b, struct run *r, struct err *err) {
+	const bool open = overlay(b, r) && !run_state_is_final(r->state);
+	return open ? RC_OK : err_set(err, RC_CONFLICT, "the run is over");
+}
+
 enum rc bench_cancel(struct bench *b, const struct actor *who, const char *id, struct err *err) {
 	struct run r;
 	enum rc rc = run_store_get(b, id, &r, err);
 	if (rc)
 		return rc;
 	bool queued;
+	if (who->dry_run)
+		return check_open(b, &r, err);
 	struct run_job *j = take_to_cancel(b, id, &queued);
 	if (!j)
 		return err_set(err, RC_CONFLICT, "the run is over");

@@ -67,7 +67,7 @@ enum rc run_store_new(
 	char path[64];
 	struct db_conn *c;
 	run_path(j->id, path);
-	enum rc rc = db_write_begin(b->control, &c, err);
+	enum rc rc = db_write_begin_for(b->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = db_run_insert(c, &j->run, err);
@@ -223,7 +223,7 @@ enum rc run_store_delete(
 	char path[64];
 	struct db_conn *c;
 	run_path(id, path);
-	enum rc rc = db_write_begin(b->control, &c, err);
+	enum rc rc = db_write_begin_for(b->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = db_run_delete(c, id, err);

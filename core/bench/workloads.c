@@ -86,7 +86,7 @@ enum rc bench_workload_put(struct bench *b, const struct actor *who, struct work
 	bool found = false;
 	enum rc rc = check_own(w, err);
 	if (!rc)
-		rc = db_write_begin(b->control, &c, err);
+		rc = db_write_begin_for(b->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = find_for(c, w->name, if_version, &before, &found, err);
@@ -111,13 +111,13 @@ enum rc bench_workload_delete(struct bench *b, const struct actor *who, const ch
 	bool found = false;
 	if (workload_builtin(name))
 		return err_set(err, RC_CONFLICT, "%s is a built-in workload", name);
-	enum rc rc = db_write_begin(b->control, &c, err);
+	enum rc rc = db_write_begin_for(b->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = find_for(c, name, if_version, &before, &found, err);
 	if (!rc)
 		rc = db_workload_delete(c, name, err);
-	if (!rc && before.config_version > b->deleted_workload_version)
+	if (!rc && !who->dry_run && before.config_version > b->deleted_workload_version)
 		b->deleted_workload_version = before.config_version;
 	return finish(c, who, "workload.delete", name, rc, err);
 }

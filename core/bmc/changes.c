@@ -25,7 +25,7 @@ struct change {
 
 static enum rc change_begin(struct hosts *hs, struct change *ch, const char *id, struct err *err) {
 	snprintf(ch->object, sizeof(ch->object), "/hosts/%s", id);
-	return db_write_begin(hs->db, &ch->c, err);
+	return db_write_begin_for(hs->db, ch->who, &ch->c, err);
 }
 
 static enum rc change_note(struct hosts *hs, struct change *ch, struct err *err) {
@@ -47,7 +47,7 @@ static enum rc change_end(struct hosts *hs, struct change *ch, enum rc rc, struc
 		return rc;
 	}
 	rc = db_write_commit(ch->c, err);
-	if (!rc)
+	if (!rc && !ch->who->dry_run)
 		events_publish(hs->events);
 	return rc;
 }
@@ -71,9 +71,12 @@ static enum rc store_new_host(
 
 /* --- memory --- */
 
-/* Takes h over. */
-static enum rc install(struct hosts *hs, struct host *h, bool new_bmc, struct err *err) {
+/* Takes h over, unless it was only a trial. */
+static enum rc install(
+	struct hosts *hs, const struct actor *who, struct host *h, bool new_bmc, struct err *err) {
 	enum rc rc = RC_OK;
+	if (who->dry_run)
+		return RC_OK;
 	if (new_bmc && hs->started)
 		rc = poller_set(hs->poller, h->id, &h->bmc, 0, err);
 	pthread_mutex_lock(&hs->lock);
@@ -218,7 +221,7 @@ static enum rc create(struct hosts *hs, const struct actor *who, struct host *h,
 	if (rc)
 		return rc;
 	give(out, h);
-	return install(hs, h, new_bmc, err);
+	return install(hs, who, h, new_bmc, err);
 }
 
 enum rc hosts_create(struct hosts *hs, const struct actor *who, const char *id,
@@ -257,7 +260,7 @@ static enum rc update(struct hosts *hs, const struct actor *who, struct host *h,
 	if (rc)
 		return rc;
 	give(out, h);
-	return changed ? install(hs, h, new_bmc, err) : RC_OK;
+	return changed ? install(hs, who, h, new_bmc, err) : RC_OK;
 }
 
 enum rc hosts_update(struct hosts *hs, const struct actor *who, const char *id,
@@ -289,7 +292,7 @@ static enum rc remove_host(struct hosts *hs, const struct actor *who, const char
 		rc = change_begin(hs, &ch, id, err);
 	if (!rc)
 		rc = change_end(hs, &ch, db_host_delete(ch.c, id, err), err);
-	if (rc)
+	if (rc || who->dry_run)
 		return rc;
 	if (h.config_version > hs->deleted_version)
 		hs->deleted_version = h.config_version;
@@ -375,7 +378,7 @@ static enum rc set_baselines(struct hosts *hs, const struct actor *who, struct h
 		return rc;
 	h->config_version++;
 	rc = store_baselines(hs, &ch, h, err);
-	return rc ? rc : install(hs, h, false, err);
+	return rc ? rc : install(hs, who, h, false, err);
 }
 
 enum rc hosts_set_baselines(struct hosts *hs, const struct actor *who, const char *host_id,

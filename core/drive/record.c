@@ -289,7 +289,7 @@ enum rc drives_set_labels(struct drives *ds, const struct actor *who, const char
 			sizeof(r.labels) - 1);
 	enum rc rc = drives_get(ds, id, &d, NULL, NULL, err);
 	if (!rc)
-		rc = db_write_begin(ds->control, &c, err);
+		rc = db_write_begin_for(ds->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = write_labels(c, who, &d, labels, if_version, &r, err);
@@ -298,7 +298,7 @@ enum rc drives_set_labels(struct drives *ds, const struct actor *who, const char
 		return rc;
 	}
 	rc = db_write_commit(c, err);
-	if (!rc)
+	if (!rc && !who->dry_run)
 		publish_labels(ds, &r);
 	return rc;
 }

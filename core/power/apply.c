@@ -94,7 +94,7 @@ static const struct claim *tightest_cap(const struct control *ct) {
 	return best;
 }
 
-static struct power_read read_of(const struct control *ct) {
+struct power_read control_observed(const struct control *ct) {
 	struct drive_observed o;
 	if (drives_observed(ct->power->drives, ct->drive_id, &o, NULL))
 		return (struct power_read){.state = -1, .limit_mw = NONE};
@@ -107,16 +107,12 @@ static bool suits(const struct control *ct, const struct power_read *observed) {
 	return wanted.state < 0 || control_matches(ct, &wanted, observed);
 }
 
-bool control_is_in_sync(const struct control *ct) {
-	const struct power_read observed = read_of(ct);
-	return suits(ct, &observed);
-}
-
 void control_fill_outcome(const struct control *ct, struct power_outcome *o) {
 	const struct power_effective e = control_effective(ct);
 	const struct claim *holder = e.holder >= 0 ? &ct->claims[e.holder] : NULL;
 	const struct claim *cap = e.capped ? tightest_cap(ct) : NULL;
-	const struct power_read observed = read_of(ct);
+	const struct power_read observed = control_observed(ct);
+	o->effective_state = e.state;
 	o->observed_state = observed.state;
 	o->observed_limit_mw = observed.limit_mw;
 	o->limit_mw = power_limit_in_force(&ct->table, &e);
@@ -242,7 +238,8 @@ static struct wait *on_set_done(
 	struct power *p, struct control *ct, struct wait *asked, bool *applied) {
 	pthread_mutex_lock(&p->lock);
 	const struct power_setting wanted = control_wanted(ct);
-	ct->confirmed = control_is_in_sync(ct);
+	const struct power_read observed = control_observed(ct);
+	ct->confirmed = suits(ct, &observed);
 	ct->told_refused = false;
 	*applied = ct->confirmed;
 	if (!ct->confirmed && power_setting_is_same(&wanted, &ct->target))
@@ -387,7 +384,7 @@ static struct step plan(struct control *ct) {
 	const struct power_effective e = control_effective(ct);
 	s.effective = e.state;
 	s.wanted = control_wanted(ct);
-	s.observed = read_of(ct);
+	s.observed = control_observed(ct);
 	note_observed(ct, &s);
 	if (ct->busy || ct->changing || !ct->present)
 		return s;

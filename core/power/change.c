@@ -9,17 +9,17 @@
 
 /* --- checks --- */
 
-enum rc power_check_may(const struct power *p, struct err *err) {
-	return p->config.observe_only
+enum rc power_check_may(const struct power *p, const struct actor *who, struct err *err) {
+	return p->config.observe_only && !who->dry_run
 		? err_set(err, RC_FORBIDDEN, "the service only observes, it changes nothing")
 		: RC_OK;
 }
 
 /* The drive's table, when it is there to be asked. */
-static enum rc check_drive(
-	struct power *p, const char *drive_id, struct power_table *table, struct err *err) {
+static enum rc check_drive(struct power *p, const struct actor *who, const char *drive_id,
+	struct power_table *table, struct err *err) {
 	struct drive d;
-	enum rc rc = power_check_may(p, err);
+	enum rc rc = power_check_may(p, who, err);
 	if (!rc)
 		rc = drives_get(p->drives, drive_id, &d, NULL, NULL, err);
 	if (rc)
@@ -63,6 +63,7 @@ static struct wait *wait_new(enum wait_kind kind, const struct actor *who, const
 	w->fn = fn;
 	w->arg = arg;
 	w->outcome = (struct power_outcome){
+		.effective_state = -1,
 		.observed_state = -1,
 		.observed_limit_mw = NONE,
 		.limit_mw = NONE,
@@ -154,37 +155,6 @@ static enum rc put_desired(
 	return RC_OK;
 }
 
-enum rc power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
-	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
-	struct err *err) {
-	struct power_table table;
-	enum rc rc = check_drive(p, drive_id, &table, err);
-	if (!rc)
-		rc = power_wish_check(&table, wish, "", err);
-	if (rc)
-		return rc;
-	struct wait *w = wait_new(WAIT_DESIRED, who, drive_id, fn, arg, err);
-	if (!w)
-		return RC_NOMEM;
-	w->claim.wish = w->outcome.wish = *wish;
-	pthread_mutex_lock(&p->write_lock);
-	pthread_mutex_lock(&p->lock);
-	struct control *ct = take_control(p, drive_id, &table, err);
-	rc = ct ? put_desired(ct, w, if_version, err) : RC_FULL;
-	pthread_mutex_unlock(&p->lock);
-	if (rc) {
-		free(w);
-	} else {
-		if (w->changed)
-			store(p, ct, w, "power.set_desired");
-		enqueue(p, ct, w);
-	}
-	pthread_mutex_unlock(&p->write_lock);
-	if (!rc)
-		power_apply(p, ct);
-	return rc;
-}
-
 /* Under lock. */
 static enum rc drop_desired(
 	struct control *ct, struct wait *w, bool leave, uint32_t if_version, struct err *err) {
@@ -207,10 +177,72 @@ static enum rc drop_desired(
 	return RC_OK;
 }
 
+/* What would be, on a copy of the control; table NULL: the desired is removed. Takes w over. */
+static enum rc try_change(struct power *p, struct wait *w, const struct power_table *table,
+	bool leave, uint32_t if_version, struct err *err) {
+	auto_free struct control *copy = calloc(1, sizeof(*copy));
+	enum rc rc = copy ? RC_OK : err_set(err, RC_NOMEM, "out of memory");
+	pthread_mutex_lock(&p->lock);
+	const uint64_t version = p->claims_version;
+	const struct control *ct = control_find(p, w->claim.drive_id);
+	if (copy && ct)
+		*copy = *ct;
+	else if (copy)
+		control_init(copy, p, w->claim.drive_id);
+	if (copy && table)
+		copy->table = *table;
+	if (!rc)
+		rc = table ? put_desired(copy, w, if_version, err)
+			   : drop_desired(copy, w, leave, if_version, err);
+	if (!rc)
+		control_fill_outcome(copy, &w->outcome);
+	p->claims_version = version;
+	pthread_mutex_unlock(&p->lock);
+	w->outcome.recorded = false;
+	if (rc)
+		free(w);
+	else
+		waits_deliver(p, w, true);
+	return rc;
+}
+
+enum rc power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
+	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
+	struct err *err) {
+	struct power_table table;
+	enum rc rc = check_drive(p, who, drive_id, &table, err);
+	if (!rc)
+		rc = power_wish_check(&table, wish, "", err);
+	if (rc)
+		return rc;
+	struct wait *w = wait_new(WAIT_DESIRED, who, drive_id, fn, arg, err);
+	if (!w)
+		return RC_NOMEM;
+	w->claim.wish = w->outcome.wish = *wish;
+	if (who->dry_run)
+		return try_change(p, w, &table, false, if_version, err);
+	pthread_mutex_lock(&p->write_lock);
+	pthread_mutex_lock(&p->lock);
+	struct control *ct = take_control(p, drive_id, &table, err);
+	rc = ct ? put_desired(ct, w, if_version, err) : RC_FULL;
+	pthread_mutex_unlock(&p->lock);
+	if (rc) {
+		free(w);
+	} else {
+		if (w->changed)
+			store(p, ct, w, "power.set_desired");
+		enqueue(p, ct, w);
+	}
+	pthread_mutex_unlock(&p->write_lock);
+	if (!rc)
+		power_apply(p, ct);
+	return rc;
+}
+
 enum rc power_clear_desired(struct power *p, const struct actor *who, const char *drive_id,
 	bool leave, uint32_t if_version, power_fn *fn, void *arg, struct err *err) {
 	struct drive d;
-	enum rc rc = power_check_may(p, err);
+	enum rc rc = power_check_may(p, who, err);
 	if (!rc)
 		rc = drives_get(p->drives, drive_id, &d, NULL, NULL, err);
 	if (rc)
@@ -218,6 +250,8 @@ enum rc power_clear_desired(struct power *p, const struct actor *who, const char
 	struct wait *w = wait_new(WAIT_CLEARED, who, drive_id, fn, arg, err);
 	if (!w)
 		return RC_NOMEM;
+	if (who->dry_run)
+		return try_change(p, w, NULL, leave, if_version, err);
 	pthread_mutex_lock(&p->write_lock);
 	pthread_mutex_lock(&p->lock);
 	struct control *ct = control_find(p, drive_id);
@@ -289,7 +323,7 @@ enum rc power_lease(struct power *p, const char *drive_id, const char *run_id, i
 	struct control *ct = NULL;
 	const struct power_wish wish = {
 		.state = (int8_t)state, .allow_non_operational = true, .limit_mw = NONE};
-	enum rc rc = check_drive(p, drive_id, &table, err);
+	enum rc rc = check_drive(p, &actor_system, drive_id, &table, err);
 	if (!rc)
 		rc = power_wish_check(&table, &wish, "", err);
 	if (rc)

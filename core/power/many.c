@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "core/power/power_impl.h"
 
 /* Changes of many drives: a task, whose targets are changed as one drive is. */
@@ -11,12 +12,17 @@ static const char *drive_of(const char *object) {
 	return object + sizeof(DRIVE_PATH) - 1;
 }
 
-static void on_outcome(void *arg, const struct power_outcome *o) {
-	char result[TASK_RESULT_SIZE], state[16] = "null";
+static void write_result(const struct power_outcome *o, char result[TASK_RESULT_SIZE]) {
+	char state[16] = "null";
 	if (o->observed_state >= 0)
 		snprintf(state, sizeof(state), "%d", o->observed_state);
-	snprintf(result, sizeof(result), "{\"observed_state\":%s,\"in_sync\":%s,\"recorded\":%s}",
+	snprintf(result, TASK_RESULT_SIZE, "{\"observed_state\":%s,\"in_sync\":%s,\"recorded\":%s}",
 		state, o->in_sync ? "true" : "false", o->recorded ? "true" : "false");
+}
+
+static void on_outcome(void *arg, const struct power_outcome *o) {
+	char result[TASK_RESULT_SIZE];
+	write_result(o, result);
 	task_step_done(arg, o->rc, &o->err, result);
 }
 
@@ -71,7 +77,7 @@ enum rc power_change_submit(struct power *p, const struct actor *who,
 	struct task *out, struct err *err) {
 	struct power_change copy = *change;
 	auto_free char(*objects)[TASK_OBJECT_SIZE] = calloc(count + 1, TASK_OBJECT_SIZE);
-	const enum rc rc = power_check_may(p, err);
+	const enum rc rc = power_check_may(p, who, err);
 	if (rc)
 		return rc;
 	if (!objects)
@@ -88,6 +94,30 @@ enum rc power_change_submit(struct power *p, const struct actor *who,
 		.arg = &copy,
 	};
 	return tasks_submit(p->tasks, who, &spec, out, err);
+}
+
+static void on_tried(void *arg, const struct power_outcome *o) {
+	struct task_target *t = arg;
+	write_result(o, t->result);
+}
+
+void power_change_try(struct power *p, const struct actor *who, const struct power_change *change,
+	const char *drive_id, struct task_target *out) {
+	struct err err = {0};
+	*out = (struct task_target){
+		.state = TARGET_COMPLETED, .started_ms = NONE, .ended_ms = NONE};
+	snprintf(out->object, sizeof(out->object), DRIVE_PATH "%s", drive_id);
+	enum rc rc = check_here(p, drive_id, &err);
+	if (!rc && change->clear)
+		rc = power_clear_desired(p, who, drive_id, false, VERSION_ANY, on_tried, out, &err);
+	else if (!rc)
+		rc = power_set_desired(
+			p, who, drive_id, &change->wish, VERSION_ANY, on_tried, out, &err);
+	if (!rc || (change->clear && rc == RC_NOT_FOUND))
+		return;
+	out->state = TARGET_FAILED;
+	out->outcome = rc;
+	str_copy(out->reason, sizeof(out->reason), err.msg);
 }
 
 enum rc power_change_get(

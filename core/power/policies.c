@@ -171,7 +171,7 @@ static enum rc finish(struct power *p, struct db_conn *c, const struct actor *wh
 static enum rc store_put(
 	struct power *p, const struct actor *who, const struct policy *policy, struct err *err) {
 	struct db_conn *c;
-	enum rc rc = db_write_begin(p->control_db, &c, err);
+	enum rc rc = db_write_begin_for(p->control_db, who, &c, err);
 	return rc
 		? rc
 		: finish(p, c, who, "policy.put", policy->name, db_policy_put(c, policy, err), err);
@@ -180,7 +180,7 @@ static enum rc store_put(
 static enum rc store_delete(
 	struct power *p, const struct actor *who, const char *name, struct err *err) {
 	struct db_conn *c;
-	enum rc rc = db_write_begin(p->control_db, &c, err);
+	enum rc rc = db_write_begin_for(p->control_db, who, &c, err);
 	return rc ? rc
 		  : finish(p, c, who, "policy.delete", name, db_policy_delete(c, name, err), err);
 }
@@ -219,7 +219,7 @@ static enum rc put_policy(struct power *p, const struct actor *who, struct polic
 	date(policy, before, p->deleted_policy_version);
 	struct policy *copy = policy_dup(policy);
 	rc = copy ? store_put(p, who, policy, err) : err_set(err, RC_NOMEM, "out of memory");
-	if (rc)
+	if (rc || who->dry_run)
 		free(copy);
 	else
 		replace(p, policy->name, copy);
@@ -229,7 +229,7 @@ static enum rc put_policy(struct power *p, const struct actor *who, struct polic
 enum rc power_policy_put(struct power *p, const struct actor *who, struct policy *policy,
 	uint32_t if_version, bool *created, struct err *err) {
 	bool changed = false;
-	enum rc rc = power_check_may(p, err);
+	enum rc rc = power_check_may(p, who, err);
 	if (!rc)
 		rc = check(policy, err);
 	if (rc)
@@ -237,7 +237,7 @@ enum rc power_policy_put(struct power *p, const struct actor *who, struct policy
 	pthread_mutex_lock(&p->write_lock);
 	rc = put_policy(p, who, policy, if_version, &changed, created, err);
 	pthread_mutex_unlock(&p->write_lock);
-	if (!rc && changed)
+	if (!rc && changed && !who->dry_run)
 		refresh_all(p);
 	return rc;
 }
@@ -252,7 +252,7 @@ static enum rc delete_policy(struct power *p, const struct actor *who, const cha
 	enum rc rc = check_found(before, if_version, err);
 	if (!rc)
 		rc = store_delete(p, who, name, err);
-	if (rc)
+	if (rc || who->dry_run)
 		return rc;
 	if (version > p->deleted_policy_version)
 		p->deleted_policy_version = version;
@@ -262,24 +262,52 @@ static enum rc delete_policy(struct power *p, const struct actor *who, const cha
 
 enum rc power_policy_delete(struct power *p, const struct actor *who, const char *name,
 	uint32_t if_version, struct err *err) {
-	enum rc rc = power_check_may(p, err);
+	enum rc rc = power_check_may(p, who, err);
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&p->write_lock);
 	rc = delete_policy(p, who, name, if_version, err);
 	pthread_mutex_unlock(&p->write_lock);
-	if (!rc)
+	if (!rc && !who->dry_run)
 		refresh_all(p);
 	return rc;
 }
 
 /* --- views; under lock --- */
 
-static bool holds(const struct control *ct, const struct policy *policy) {
-	char owner[CLAIM_OWNER_SIZE];
-	const struct power_effective e = control_effective(ct);
-	write_owner(owner, policy);
-	return e.holder >= 0 && strcmp(ct->claims[e.holder].owner, owner) == 0;
+/* Does it choose the drive's power, or would it? */
+static bool holds(const struct control *ct, const struct policy *policy, const struct drive *d,
+	const char *labels) {
+	const struct power *p = ct->power;
+	const int64_t now_ms = clock_wall_ms();
+	for (int i = 0; i < ct->claim_count; i++) {
+		const struct claim *c = &ct->claims[i];
+		if ((c->kind == CLAIM_DESIRED || c->kind == CLAIM_LEASE) &&
+			(c->expires_ms == NONE || c->expires_ms > now_ms))
+			return false;
+	}
+	for (size_t i = 0; i < p->policy_count; i++) {
+		const struct policy *other = p->policies[i];
+		if (strcmp(other->name, policy->name) != 0 && policy_compare(other, policy) < 0 &&
+			drives_selects(p->drives, &other->selector, d, labels))
+			return false;
+	}
+	return true;
+}
+
+/* Is it where the policy would have it, under the caps there are? */
+static bool is_there(const struct control *ct, const struct policy *policy) {
+	struct claim claims[POWER_MAX_CLAIMS + 1] = {
+		{.kind = CLAIM_POLICY, .wish = policy->wish, .expires_ms = NONE}};
+	size_t n = 1;
+	for (int i = 0; i < ct->claim_count; i++) {
+		if (claim_kind_is_cap(ct->claims[i].kind))
+			claims[n++] = ct->claims[i];
+	}
+	const struct power_effective e =
+		power_effective_compute(&ct->table, claims, n, clock_wall_ms());
+	const struct power_read observed = control_observed(ct);
+	return e.state < 0 || control_matches(ct, &e.setting, &observed);
 }
 
 static bool is_able(const struct control *ct, const struct policy *policy) {
@@ -294,10 +322,10 @@ static void count_drive(struct policy_view *v, const struct control *ct) {
 	if (!ct->present || drives_get(p->drives, ct->drive_id, &d, labels, NULL, NULL) ||
 		!drives_selects(p->drives, &v->policy.selector, &d, labels))
 		return;
-	const bool held = holds(ct, &v->policy);
+	const bool held = holds(ct, &v->policy, &d, labels);
 	v->selected++;
 	v->holding += held;
-	v->in_sync += held && control_is_in_sync(ct);
+	v->in_sync += held && is_there(ct, &v->policy);
 	v->unable += !is_able(ct, &v->policy);
 }
 
@@ -305,6 +333,12 @@ static void fill_view(struct power *p, const struct policy *policy, struct polic
 	*v = (struct policy_view){.policy = *policy};
 	for (size_t i = 0; i < p->count; i++)
 		count_drive(v, p->controls[i]);
+}
+
+void power_policy_view(struct power *p, const struct policy *policy, struct policy_view *out) {
+	pthread_mutex_lock(&p->lock);
+	fill_view(p, policy, out);
+	pthread_mutex_unlock(&p->lock);
 }
 
 enum rc power_policy_get(

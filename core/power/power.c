@@ -102,14 +102,18 @@ struct control *control_find(struct power *p, const char *drive_id) {
 	return ct && strcmp(ct->drive_id, drive_id) == 0 ? ct : NULL;
 }
 
+void control_init(struct control *ct, struct power *p, const char *drive_id) {
+	*ct = (struct control){.power = p,
+		.release_to = setting_of_state(-1),
+		.next_read_ms = reconcile_first_read_ms(p, drive_id)};
+	str_copy(ct->drive_id, sizeof(ct->drive_id), drive_id);
+}
+
 struct control *control_find_or_add(struct power *p, const char *drive_id) {
 	struct control *ct = control_find(p, drive_id);
 	if (ct || p->count == POWER_MAX_CONTROLS || !(ct = calloc(1, sizeof(*ct))))
 		return ct;
-	ct->power = p;
-	str_copy(ct->drive_id, sizeof(ct->drive_id), drive_id);
-	ct->release_to = setting_of_state(-1);
-	ct->next_read_ms = reconcile_first_read_ms(p, drive_id);
+	control_init(ct, p, drive_id);
 	const size_t at = lower_bound(p, drive_id);
 	memmove(&p->controls[at + 1], &p->controls[at], (p->count - at) * sizeof(p->controls[0]));
 	p->controls[at] = ct;

@@ -88,13 +88,15 @@ struct power {
 
 struct control *control_find(struct power *p, const char *drive_id);
 struct control *control_find_or_add(struct power *p, const char *drive_id);
+/* One that is in no table. */
+void control_init(struct control *ct, struct power *p, const char *drive_id);
 /* Views show it: counts as a change of the claims. */
 void control_set_recorded(struct control *ct, bool recorded);
 
 /* Not under lock. The i-th, NULL past the end. */
 struct control *control_at(struct power *p, size_t i);
-/* RC_FORBIDDEN where nothing may be changed. */
-enum rc must_check power_check_may(const struct power *p, struct err *err);
+/* RC_FORBIDDEN where nothing may be changed; a dry run changes nothing. */
+enum rc must_check power_check_may(const struct power *p, const struct actor *who, struct err *err);
 
 /* --- claims.c; the first seven under lock --- */
 
@@ -157,8 +159,8 @@ struct power_setting setting_of_state(int state);
 struct power_setting control_wanted(const struct control *ct);
 /* Under lock. */
 struct power_effective control_effective(const struct control *ct);
-/* Under lock. Is observed what is wanted, or nothing wanted? */
-bool control_is_in_sync(const struct control *ct);
+/* Under lock. What was read last. */
+struct power_read control_observed(const struct control *ct);
 /* Under lock. Is observed as good as wanted? */
 bool control_matches(const struct control *ct, const struct power_setting *wanted,
 	const struct power_read *observed);

@@ -147,7 +147,7 @@ static enum rc insert(struct db_conn *c, const struct actor *who, const struct t
 static enum rc store_new(struct tasks *ts, const struct actor *who, const struct task_spec *spec,
 	const struct job *j, struct err *err) {
 	struct db_conn *c;
-	enum rc rc = db_write_begin(ts->control, &c, err);
+	enum rc rc = db_write_begin_for(ts->control, who, &c, err);
 	if (rc)
 		return rc;
 	rc = insert(c, who, spec, j, err);
@@ -183,12 +183,13 @@ enum rc tasks_submit(struct tasks *ts, const struct actor *who, const struct tas
 		return err_set(err, RC_FULL, "%d tasks are not over yet", TASKS_MAX_OPEN);
 	struct job *j = make(ts, who, spec);
 	enum rc rc = j ? store_new(ts, who, spec, j, err) : err_set(err, RC_NOMEM, "out of memory");
-	if (rc) {
+	if (!rc)
+		*out = j->task;
+	if (rc || who->dry_run) {
 		free(j);
 		give_back(ts);
 		return rc;
 	}
-	*out = j->task;
 	pthread_mutex_lock(&ts->lock);
 	tasks_append(ts, j);
 	pthread_mutex_unlock(&ts->lock);
@@ -264,6 +265,17 @@ static bool cancel_open(struct tasks *ts, const char *id, struct task *out) {
 	return open;
 }
 
+/* What would be: those that wait would be none. */
+static enum rc try_cancel(struct task *t, struct err *err) {
+	if (task_state_is_final(t->state))
+		return err_set(err, RC_CONFLICT, "the task is over");
+	t->cancelling = true;
+	t->counts[TARGET_CANCELLED] += t->counts[TARGET_WAITING];
+	t->counts[TARGET_WAITING] = 0;
+	t->state = t->counts[TARGET_RUNNING] ? TASK_RUNNING : TASK_CANCELLED;
+	return RC_OK;
+}
+
 /* Under store_lock: nobody frees it. */
 static enum rc keep_cancelled(
 	struct tasks *ts, const struct actor *who, const char *id, struct err *err) {
@@ -276,8 +288,8 @@ static enum rc keep_cancelled(
 enum rc tasks_cancel(struct tasks *ts, const struct actor *who, const char *id, struct task *out,
 	struct err *err) {
 	enum rc rc = tasks_get(ts, id, out, err);
-	if (rc)
-		return rc;
+	if (rc || who->dry_run)
+		return rc ? rc : try_cancel(out, err);
 	pthread_mutex_lock(&ts->store_lock);
 	if (cancel_open(ts, id, out))
 		rc = keep_cancelled(ts, who, id, err);

@@ -42,6 +42,7 @@ struct power_outcome {
 		       drive */
 	struct err err;
 	struct power_wish wish;
+	int effective_state;       /* what is in force, all claims considered; -1 none */
 	int observed_state;        /* -1 unknown */
 	int64_t observed_limit_mw; /* that the drive keeps by its own means; NONE none */
 	int64_t limit_mw;          /* in force: as in struct power_view */
@@ -54,6 +55,10 @@ struct power_outcome {
 /* In a jobs thread, or in whichever has the answer when the jobs' queue is full; o lives for the
  * call. */
 typedef void power_fn(void *arg, const struct power_outcome *o);
+
+/* Dry runs (struct actor): fn is called before the function returns, with the outcome that there
+ * would be; observed_state is what is observed now, in_sync whether that would do, and recorded is
+ * false. */
 
 /* Sets the drive's desired: checked against its table, claimed, set, read back. On RC_OK fn is
  * called exactly once. if_version: model/version.h, of the desired alone. RC_INVALID (field),
@@ -87,6 +92,8 @@ enum rc must_check power_policy_put(struct power *p, const struct actor *who, st
  * RC_FORBIDDEN, RC_PRECONDITION, or what the store says. */
 enum rc must_check power_policy_delete(struct power *p, const struct actor *who, const char *name,
 	uint32_t if_version, struct err *err);
+/* What policy does, or would do if it were stored. */
+void power_policy_view(struct power *p, const struct policy *policy, struct policy_view *out);
 /* RC_NOT_FOUND. */
 enum rc must_check power_policy_get(
 	struct power *p, const char *name, struct policy_view *out, struct err *err);
@@ -106,6 +113,9 @@ enum rc must_check power_use_tasks(struct power *p, struct tasks *tasks, struct 
 enum rc must_check power_change_submit(struct power *p, const struct actor *who,
 	const struct power_change *change, const char (*drive_ids)[DRIVE_ID_SIZE], unsigned count,
 	struct task *out, struct err *err);
+/* What a dry run of such a change would make of one drive. */
+void power_change_try(struct power *p, const struct actor *who, const struct power_change *change,
+	const char *drive_id, struct task_target *out);
 /* What such a task wants. RC_NOT_FOUND. */
 enum rc must_check power_change_get(
 	struct power *p, const char *task_id, struct power_change *out, struct err *err);

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/rc.h"
+#include "model/account.h"
 #include "model/store.h"
 
 struct db;      /* one file */
@@ -39,6 +40,9 @@ void db_read_end(struct db_conn *c); /* NULL is fine */
 
 /* BEGIN IMMEDIATE on the one writer; waits for its turn. A reader's functions work on it too. */
 enum rc must_check db_write_begin(struct db *db, struct db_conn **out, struct err *err);
+/* The same for a change of who's: when that is a dry run, the commit rolls everything back. */
+enum rc must_check db_write_begin_for(
+	struct db *db, const struct actor *who, struct db_conn **out, struct err *err);
 /* Durable on RC_OK (control). Else everything was rolled back. Ends the loan either way.
  * RC_NO_SPACE when the disk is full, RC_STORE when the file cannot be written for another reason
  * (damaged, read-only, an I/O error, held by another process): so for the writer's statements and

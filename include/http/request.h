@@ -53,6 +53,9 @@ const char *http_query_name(const struct http_request *q, unsigned n);
 const char *http_header(const struct http_request *q, const char *name);
 const char *http_body(const struct http_request *q, size_t *len); /* NUL-terminated */
 const struct actor *http_actor(const struct http_request *q);
+/* The query parameter behind actor's dry_run: checked and taken before any handler runs. The answer
+ * to a dry run has a header of its own, 200 in place of 201 and 202, and neither tag nor place. */
+#define HTTP_DRY_RUN_PARAMETER "dry_run"
 /* Whether Accept prefers this media type over JSON. */
 bool http_accepts(const struct http_request *q, const char *media_type);
 

@@ -18,6 +18,7 @@ enum http_route_flags {
 	HTTP_HASHES = 1 << 4,  /* computes a password hash: runs where few do at once */
 	HTTP_HISTORY = 1 << 5, /* may read for seconds: runs where few do at once. Not pending. */
 	HTTP_ONCE = 1 << 3,    /* honours an Idempotency-Key, which other POSTs refuse */
+	HTTP_DRY_RUN = 1 << 6, /* honours ?dry_run (struct actor), which others refuse */
 };
 
 struct http_route {

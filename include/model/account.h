@@ -45,8 +45,9 @@ struct actor {
 	char name[65];       /* account name, or "system" */
 	enum role role;
 	struct proof proof;
-	char address[48];                /* peer address, "" for the daemon itself */
-	char request_id[37];             /* "" none */
+	char address[48];    /* peer address, "" for the daemon itself */
+	char request_id[37]; /* "" none */
+	bool dry_run; /* everything is checked and nothing changed: core answers what would be */
 	const struct once_request *once; /* core/once.h; NULL none. Borrowed: only a call that
 					    makes something looks at it, copies never */
 };

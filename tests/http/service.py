@@ -64,7 +64,14 @@ def bearer(token):
 def routes():
     """(method, path, operationId, role) of every route of the program, role "public" for none."""
     text = subprocess.run([BINARY, "--dump-routes"], check=True, capture_output=True, text=True).stdout
-    return [tuple(line.split()) for line in text.splitlines() if line]
+    return [tuple(line.split()[:4]) for line in text.splitlines() if line]
+
+
+@functools.lru_cache
+def tried():
+    """operationIds of the routes that take ?dry_run."""
+    text = subprocess.run([BINARY, "--dump-routes"], check=True, capture_output=True, text=True).stdout
+    return {line.split()[2] for line in text.splitlines() if line.endswith(" dry-run")}
 
 
 def problem(response, status, pointer=None, parameter=None):

@@ -43,12 +43,11 @@ def creations(service):
         f"{API}/hosts": {"name": unique()},
         f"{API}/accounts": {"name": unique(), "password": PASSWORD, "role": "ReadOnly"},
         f"{API}/benchmarks": {"drives": [drive], "workload": "idle", "runtime_s": 1},
+        f"{API}/power-changes": {"drives": [drive], "desired": {"state": 1}},
     }
 
 
-CREATIONS = (f"{API}/hosts", f"{API}/accounts", f"{API}/benchmarks")
-# What happens once too, but is tried in test_power_changes.py.
-MORE_CREATIONS = (f"{API}/power-changes",)
+CREATIONS = (f"{API}/hosts", f"{API}/accounts", f"{API}/benchmarks", f"{API}/power-changes")
 
 
 @pytest.mark.parametrize("path", CREATIONS)
@@ -128,14 +127,14 @@ def test_the_longest_key_is_taken(service):
 
 def test_other_posts_refuse_a_key(service):
     """A token's secret is shown once, so its answer must not be kept; nothing is ignored silently."""
-    cancels = [f"{API}/benchmarks/{{id}}/cancel", f"{API}/tasks/{{id}}/cancel"]
-    others = {p for m, p, _, _ in routes() if m == "POST"} - {*CREATIONS, *MORE_CREATIONS}
-    assert others == {f"{API}/tokens", *cancels}
+    taken = {(m, p) for m, p, _, _ in routes() if m == "POST"} - {("POST", p) for p in CREATIONS}
+    cancels = {("POST", f"{API}/{noun}/{{id}}/cancel") for noun in ("benchmarks", "tasks")}
+    assert taken == {("POST", f"{API}/tokens")} | cancels
     tokens = len(service.json(f"{API}/tokens")["items"])
     r = service.post(f"{API}/tokens", {"name": unique()}, headers=key())
     problem(r, 400, parameter="Idempotency-Key")
     assert len(service.json(f"{API}/tokens")["items"]) == tokens
-    for path in cancels:
+    for _, path in cancels:
         r = service.post(path.format(id=uuid.uuid4()), headers=key())
         problem(r, 400, parameter="Idempotency-Key")
 

@@ -3,7 +3,7 @@
 import contract
 import jsonschema
 import pytest
-from service import routes
+from service import routes, tried
 
 
 def test_routes_are_the_described_operations():
@@ -19,6 +19,20 @@ def test_roles_are_described(operation):
         assert role == "public"
     else:
         assert role == op["x-role"]
+
+
+@pytest.mark.parametrize("operation", sorted(contract.OPERATIONS))
+def test_dry_runs_are_described(operation):
+    method, _, op = contract.OPERATIONS[operation]
+    refs = [p.get("$ref", "").split("/")[-1] for p in op.get("parameters", [])]
+    assert ("DryRun" in refs) == (operation in tried())
+    assert method != "GET" or operation not in tried()
+
+
+def test_every_change_can_be_tried_or_says_why_not():
+    for operation, (method, path, op) in contract.OPERATIONS.items():
+        if method != "GET" and path.startswith("/api/v1/"):
+            assert (operation in tried()) != bool(op.get("x-no-dry-run")), operation
 
 
 def test_examples_fit_their_schemas():

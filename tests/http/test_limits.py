@@ -71,6 +71,16 @@ def test_a_limit_is_set_and_lifted(service, hosts, shape):
     assert bmc.most_at_once == 1
 
 
+def test_a_trial_asks_no_bmc(service, hosts):
+    href, bmc = hosts(shape="power")
+    before = service.json(href + "/power")["limit_w"]
+    r = service.patch(href + "/power?dry_run=true", {"limit_w": 700})
+    assert r.status_code == 200 and r.headers["Dry-Run"] == "true" and r.json()["recorded"] is False
+    assert not bmc.limits.changes and audit(service, href) == [] and events(service, href) == []
+    assert service.json(href + "/power")["limit_w"] == before
+    problem(service.patch(href + "/power?dry_run=true", {"limit_w": -1}), 400, pointer="/limit_w")
+
+
 def test_readings_go_on_with_the_new_limit(service, hosts):
     href, bmc = hosts(shape="power", watts=400)
     assert set_limit(service, href, 650).status_code == 200

@@ -194,7 +194,11 @@ def test_a_cancelled_change_begins_with_no_more(service, bed):
     # So many at once, and the others wait for them.
     wait_until(lambda: service.json(path)["targets"]["running"] == 16, what="16 under way")
     assert service.json(path)["targets"]["waiting"] == COUNT - 16
-    r = service.post(service.json(path)["task"] + "/cancel")
+    cancel = service.json(path)["task"] + "/cancel"
+    r = service.post(cancel + "?dry_run=true")
+    assert r.status_code == 200 and r.json()["cancelling"] and r.json()["targets"]["waiting"] == 0
+    assert service.json(path)["targets"]["waiting"] == COUNT - 16 and not service.json(path)["cancelling"]
+    r = service.post(cancel)
     assert r.status_code == 202 and r.json()["cancelling"] and r.json()["state"] == "running"
     for n in range(COUNT):
         bed.set(n, hang=0)

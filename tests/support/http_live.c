@@ -225,7 +225,8 @@ static enum http_next post_thing(
 	r->status = 201;
 	snprintf(r->location, sizeof(r->location), "/t/things/new");
 	r->no_store = true;
-	buf_printf(&r->body, "{\"bytes\":%zu}", len);
+	buf_printf(
+		&r->body, "{\"bytes\":%zu%s}", len, http_actor(q)->dry_run ? ",\"dry\":true" : "");
 	return HTTP_DONE;
 }
 
@@ -335,7 +336,7 @@ static const struct http_route routes[] = {
 		.handler = get_hello},
 	{"GET", "/t/things", "listThings", ROLE_READ_ONLY, .handler = get_things,
 		.version = things_version},
-	{"POST", "/t/things", "createThing", ROLE_ADMINISTRATOR, .flags = HTTP_ONCE,
+	{"POST", "/t/things", "createThing", ROLE_ADMINISTRATOR, .flags = HTTP_ONCE | HTTP_DRY_RUN,
 		.body_max = 100000, .handler = post_thing},
 	{"GET", "/t/things/{id}", "getThing", ROLE_READ_ONLY, .handler = get_thing},
 	{"PUT", "/t/things/{id}", "putThing", ROLE_OPERATOR, .body_max = 1000,

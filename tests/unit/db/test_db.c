@@ -110,6 +110,34 @@ static void what_was_aborted_is_not(void **state) {
 	assert_int_equal(status.failures, 0);
 }
 
+static void what_a_dry_run_commits_is_not(void **state) {
+	struct temp_db *t = *state;
+	const struct actor trial = {.dry_run = true}, person = {.dry_run = false};
+	struct db_conn *c;
+	struct db_status status;
+	set_value(t, "kept");
+	assert_int_equal(db_write_begin_for(t->db, &trial, &c, NULL), RC_OK);
+	assert_int_equal(db_meta_set(c, "key", "lost", NULL), RC_OK);
+	check_value(c, "lost");
+	assert_int_equal(db_write_commit(c, NULL), RC_OK);
+	check_stored(t, "kept");
+	/* What comes after is no trial any more. */
+	set_value(t, "new");
+	check_stored(t, "new");
+	assert_int_equal(db_write_begin_for(t->db, &person, &c, NULL), RC_OK);
+	assert_int_equal(db_meta_set(c, "key", "newest", NULL), RC_OK);
+	assert_int_equal(db_write_commit(c, NULL), RC_OK);
+	check_stored(t, "newest");
+	/* A store that fails is told of all the same. */
+	db_fail_nth(t->db, 1, RC_NO_SPACE);
+	assert_int_equal(db_write_begin_for(t->db, &trial, &c, NULL), RC_OK);
+	assert_int_equal(db_meta_set(c, "key", "lost", NULL), RC_NO_SPACE);
+	assert_int_equal(db_write_commit(c, NULL), RC_NO_SPACE);
+	db_fail_nth(t->db, 0, RC_OK);
+	db_status_get(t->db, &status);
+	assert_int_equal(status.failures, 1);
+}
+
 static void a_reader_sees_one_moment(void **state) {
 	struct temp_db *t = *state;
 	struct db_conn *c;
@@ -324,6 +352,7 @@ int main(void) {
 		WITH_DB(what_cannot_be_opened_is_told),
 		WITH_DB(what_was_committed_is_there_after_opening_again),
 		WITH_DB(what_was_aborted_is_not),
+		WITH_DB(what_a_dry_run_commits_is_not),
 		WITH_DB(a_reader_sees_one_moment),
 		WITH_DB(readers_are_limited),
 		WITH_DB(the_status_follows_the_writes),

@@ -328,6 +328,28 @@ static void a_key_is_honoured_or_refused(void **state) {
 		status_of("POST", "/t/cancel", AS_OPERATOR "Idempotency-Key: k\r\n", NULL), 400);
 }
 
+static void a_trial_is_told_to_the_handler_or_refused(void **state) {
+	(void)state;
+	struct raw_answer a =
+		raw_once(live.url, "POST", "/t/things?dry_run=true", AS_ADMIN SENDS_JSON, "{}");
+	assert_int_equal(a.status, 200);
+	assert_string_equal(a.body, "{\"bytes\":2,\"dry\":true}");
+	assert_string_equal(raw_header(&a, "Dry-Run", value), "true");
+	assert_null(raw_header(&a, "Location", value));
+	assert_null(raw_header(&a, "ETag", value));
+	raw_answer_free(&a);
+	a = raw_once(live.url, "POST", "/t/things?dry_run=no", AS_ADMIN SENDS_JSON, "{}");
+	assert_int_equal(a.status, 201);
+	assert_string_equal(a.body, "{\"bytes\":2}");
+	assert_null(raw_header(&a, "Dry-Run", value));
+	raw_answer_free(&a);
+	assert_int_equal(status_of("POST", "/t/things?dry_run=x", AS_ADMIN SENDS_JSON, "{}"), 400);
+	assert_int_equal(status_of("POST", "/t/things?dry_run", AS_ADMIN SENDS_JSON, "{}"), 400);
+	assert_int_equal(
+		status_of("PUT", "/t/things/x?dry_run=true", AS_ADMIN SENDS_JSON, "{}"), 400);
+	assert_int_equal(status_of("GET", "/t/hello?dry_run=true", AS_ADMIN, NULL), 400);
+}
+
 static void if_match_compares_the_configuration(void **state) {
 	(void)state;
 	static const struct {
@@ -651,6 +673,7 @@ int main(void) {
 		cmocka_unit_test(if_match_compares_the_configuration),
 		cmocka_unit_test(conditions_tell_what_a_change_must_find),
 		cmocka_unit_test(a_key_is_honoured_or_refused),
+		cmocka_unit_test(a_trial_is_told_to_the_handler_or_refused),
 		cmocka_unit_test(cached_until_the_version_changes),
 		cmocka_unit_test(cached_bodies_need_credentials),
 		cmocka_unit_test(gzip_where_it_is_liked),
