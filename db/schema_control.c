@@ -111,6 +111,8 @@ static const char *const migrations[] = {
 	"CREATE TABLE power_change (task_id TEXT PRIMARY KEY REFERENCES task (id)"
 	" ON DELETE CASCADE, clear INTEGER NOT NULL, state INTEGER NOT NULL,"
 	"allow_non_operational INTEGER NOT NULL, limit_mw INTEGER) STRICT;",
+	/* when a change's wish ends */
+	"ALTER TABLE power_change ADD COLUMN expires_ms INTEGER;",
 };
 
 const struct schema schema_control = {

@@ -213,22 +213,24 @@ enum rc db_task_target_each(struct db_conn *c, const char *task_id, unsigned fro
 enum rc db_power_change_put(struct db_conn *c, const char *task_id,
 	const struct power_change *change, struct err *err) {
 	auto_stmt struct stmt *st = stmt_get(c,
-		"INSERT INTO power_change (task_id, clear, " WISH_COLUMNS ")"
-		" VALUES ($1, $2, $3, $4, $5)");
+		"INSERT INTO power_change (task_id, clear, expires_ms, " WISH_COLUMNS ")"
+		" VALUES ($1, $2, $3, $4, $5, $6)");
 	stmt_text(st, 1, task_id);
 	stmt_int(st, 2, change->clear);
-	wish_bind(st, 3, &change->wish);
+	stmt_opt(st, 3, change->expires_ms);
+	wish_bind(st, 4, &change->wish);
 	return stmt_run(st, NULL, err);
 }
 
 enum rc db_power_change_get(
 	struct db_conn *c, const char *task_id, struct power_change *out, struct err *err) {
-	auto_stmt struct stmt *st =
-		stmt_get(c, "SELECT clear, " WISH_COLUMNS " FROM power_change WHERE task_id = $1");
+	auto_stmt struct stmt *st = stmt_get(c,
+		"SELECT clear, expires_ms, " WISH_COLUMNS " FROM power_change WHERE task_id = $1");
 	stmt_text(st, 1, task_id);
 	const enum rc rc = stmt_one(st, "change of power", err);
 	if (rc == RC_OK)
-		*out = (struct power_change){
-			.clear = col_int(st, 0) != 0, .wish = wish_read(st, 1)};
+		*out = (struct power_change){.clear = col_int(st, 0) != 0,
+			.expires_ms = col_opt(st, 1),
+			.wish = wish_read(st, 2)};
 	return rc;
 }

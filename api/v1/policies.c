@@ -89,7 +89,7 @@ static enum rc decode_policy(
 	if (rc == RC_OK)
 		rc = selector_decode(core, b.selector, "/selector", &out->selector, err);
 	if (rc == RC_OK)
-		rc = wish_decode(b.desired, "/desired", &out->wish, err);
+		rc = wish_decode(b.desired, "/desired", &out->wish, NULL, err);
 	out->priority = (int32_t)b.priority;
 	return rc;
 }

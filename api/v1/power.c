@@ -120,6 +120,7 @@ static void render_desired(
 	jsonw_str(&w, "id", drive_id);
 	jsonw_strf(&w, "href", "/api/v1/drives/%s/power/desired", drive_id);
 	wish_render(&w, &o->wish);
+	jsonw_time(&w, "expires_at", o->expires_ms);
 	render_int_or_null(
 		&w, "effective_state", o->effective_state < 0 ? NONE : o->effective_state);
 	render_int_or_null(&w, "observed_state", o->observed_state < 0 ? NONE : o->observed_state);
@@ -144,6 +145,7 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 		power_view_get(core->power, id, &v, &err) != RC_OK)
 		return http_fail(q, r, &err);
 	struct power_outcome o = {.wish = claim.wish,
+		.expires_ms = claim.expires_ms,
 		.effective_state = v.effective.state,
 		.observed_state = v.observed_state,
 		.observed_limit_mw = v.observed_limit_mw,
@@ -158,12 +160,12 @@ enum http_next drive_desired_get(struct http_request *q, struct http_response *r
 	return HTTP_DONE;
 }
 
-static enum rc decode_desired(
-	const struct http_request *q, struct power_wish *wish, struct err *err) {
+static enum rc decode_desired(const struct http_request *q, struct power_wish *wish,
+	int64_t *expires_ms, struct err *err) {
 	json_t *body = NULL;
 	enum rc rc = v1_body(q, &body, err);
 	if (rc == RC_OK)
-		rc = wish_decode(body, "", wish, err);
+		rc = wish_decode(body, "", wish, expires_ms, err);
 	json_decref(body);
 	return rc;
 }
@@ -216,12 +218,13 @@ enum http_next drive_desired_put(struct http_request *q, struct http_response *r
 	struct core *core = api_of(ctx)->core;
 	struct power_wish wish = {0};
 	struct err err = {0};
+	int64_t expires_ms;
 	uint32_t if_version;
-	if (decode_desired(q, &wish, &err) == RC_OK &&
+	if (decode_desired(q, &wish, &expires_ms, &err) == RC_OK &&
 		check_conditions(core, q, &if_version, &err) == RC_OK &&
 		begin_outcome(q, &err) == RC_OK &&
 		power_set_desired(core->power, http_actor(q), http_param(q, "id"), &wish,
-			if_version, desired_done, q, &err) == RC_OK)
+			expires_ms, if_version, desired_done, q, &err) == RC_OK)
 		return HTTP_PENDING;
 	return http_fail(q, r, &err);
 }

@@ -23,6 +23,8 @@ static void render_desired(struct jsonw *w, const struct power_change *change) {
 	}
 	jsonw_object(w, "desired");
 	wish_render(w, &change->wish);
+	if (change->expires_ms != NONE)
+		jsonw_time(w, "expires_at", change->expires_ms);
 	jsonw_object_end(w);
 }
 
@@ -144,8 +146,10 @@ static enum rc fill(
 		return err_field(err, RC_INVALID, "/drives", "give either drives or a selector");
 	rq->change.clear = !b->desired;
 	rq->change.wish = (struct power_wish){.state = -1, .limit_mw = NONE};
-	const enum rc rc =
-		b->desired ? wish_decode(b->desired, "/desired", &rq->change.wish, err) : RC_OK;
+	rq->change.expires_ms = NONE;
+	const enum rc rc = b->desired
+		? wish_decode(b->desired, "/desired", &rq->change.wish, &rq->change.expires_ms, err)
+		: RC_OK;
 	if (rc != RC_OK)
 		return rc;
 	return b->drives ? add_drives(core, b->drives, rq, err)

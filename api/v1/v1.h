@@ -86,8 +86,9 @@ void render_power_table(struct jsonw *w, const char *key, const struct power_tab
 
 /* Wishes and selectors; base is the pointer of object. */
 void wish_render(struct jsonw *w, const struct power_wish *wish);
-enum rc must_check wish_decode(
-	const json_t *object, const char *base, struct power_wish *wish, struct err *err);
+/* expires_ms NULL: the wish cannot end by itself. */
+enum rc must_check wish_decode(const json_t *object, const char *base, struct power_wish *wish,
+	int64_t *expires_ms, struct err *err);
 void selector_render(struct jsonw *w, const char *key, const struct drive_selector *s);
 enum rc must_check selector_decode(const struct core *core, const json_t *object, const char *base,
 	struct drive_selector *out, struct err *err);

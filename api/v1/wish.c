@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "api/v1/v1.h"
+#include "base/clock.h"
+#include "base/parse.h"
 
 #define WISH_LIMIT_MAX_W 1000
+#define WISH_TTL_MAX_S (366 * 86400)
 
 /* --- wishes ----------------------------------------------------------------------------------- */
 
@@ -20,6 +23,8 @@ void wish_render(struct jsonw *w, const struct power_wish *wish) {
 struct wish_body {
 	int64_t state, limit_mw;
 	bool has_state, has_limit, allow_non_operational;
+	int64_t ttl_s;
+	char expires_at[40];
 };
 
 static enum rc wish_of(
@@ -34,8 +39,31 @@ static enum rc wish_of(
 	return RC_OK;
 }
 
-enum rc wish_decode(
-	const json_t *object, const char *base, struct power_wish *wish, struct err *err) {
+/* When it ends; at most a year away, so that nothing is meant to end and never does. */
+static enum rc end_of(
+	const struct wish_body *b, const char *base, int64_t *expires_ms, struct err *err) {
+	char pointer[96];
+	const int64_t now_ms = clock_wall_ms();
+	enum rc rc = RC_OK;
+	snprintf(pointer, sizeof(pointer), "%s/expires_at", base);
+	*expires_ms = b->ttl_s ? now_ms + b->ttl_s * 1000 : NONE;
+	if (!b->expires_at[0])
+		return RC_OK;
+	if (b->ttl_s)
+		return err_field(err, RC_INVALID, pointer, "give either expires_at or ttl_s");
+	rc = parse_time_ms(b->expires_at, 0, expires_ms, pointer, err);
+	if (rc == RC_OK && *expires_ms <= now_ms)
+		rc = err_field(err, RC_INVALID, pointer, "is over already");
+	if (rc == RC_OK && *expires_ms > now_ms + INT64_C(1000) * WISH_TTL_MAX_S)
+		rc = err_field(err, RC_INVALID, pointer, "is more than %d days away",
+			WISH_TTL_MAX_S / 86400);
+	return rc;
+}
+
+#define WISH_ENDS 2 /* fields of the end, which come last */
+
+enum rc wish_decode(const json_t *object, const char *base, struct power_wish *wish,
+	int64_t *expires_ms, struct err *err) {
 	static const struct json_in_field fields[] = {
 		{"state", JSON_IN_INT, offsetof(struct wish_body, state), .min = 0,
 			.max = POWER_STATES_MAX - 1,
@@ -45,10 +73,17 @@ enum rc wish_decode(
 			.seen_offset = JSON_IN_SEEN(struct wish_body, has_limit)},
 		{"allow_non_operational", JSON_IN_BOOL,
 			offsetof(struct wish_body, allow_non_operational), .min = 0},
+		{"expires_at", JSON_IN_STR, offsetof(struct wish_body, expires_at), .size = 40,
+			.nullable = true},
+		{"ttl_s", JSON_IN_INT, offsetof(struct wish_body, ttl_s), .min = 1,
+			.max = WISH_TTL_MAX_S},
 	};
 	struct wish_body b = {0};
-	enum rc rc = json_in_fields(object, base, fields, array_len(fields), &b, err);
-	return rc ? rc : wish_of(&b, base, wish, err);
+	const size_t n = array_len(fields) - (expires_ms ? 0 : WISH_ENDS);
+	enum rc rc = json_in_fields(object, base, fields, n, &b, err);
+	if (rc == RC_OK)
+		rc = wish_of(&b, base, wish, err);
+	return rc || !expires_ms ? rc : end_of(&b, base, expires_ms, err);
 }
 
 /* --- selectors -------------------------------------------------------------------------------- */

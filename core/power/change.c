@@ -73,6 +73,7 @@ static struct wait *wait_new(enum wait_kind kind, const struct actor *who, const
 	w->claim = (struct claim){.kind = kind == WAIT_LEASE ? CLAIM_LEASE : CLAIM_DESIRED,
 		.created_ms = clock_wall_ms(),
 		.expires_ms = NONE};
+	w->outcome.expires_ms = NONE;
 	id_uuid_ordered(w->claim.id);
 	str_copy(w->claim.drive_id, sizeof(w->claim.drive_id), drive_id);
 	str_copy(w->claim.owner, sizeof(w->claim.owner), who->name);
@@ -108,15 +109,17 @@ static void enqueue(struct power *p, struct control *ct, struct wait *w) {
 /* The store is asked after the memory has changed: power control goes on without it. */
 static void store(struct power *p, struct control *ct, struct wait *w, const char *action) {
 	struct err err;
-	char data[160];
+	struct buf data;
+	tell_wish(&data, ct->drive_id, &w->outcome.wish, w->outcome.expires_ms, NULL);
 	const struct claims_note n = {
 		.who = &w->who,
 		.action = action,
 		.outcome = "intent",
 		.event = EVENT_POWER_DESIRED,
-		.data = tell_wish(ct->drive_id, &w->outcome.wish, data, sizeof(data)),
+		.data = buf_str(&data),
 	};
 	const enum rc rc = claims_store_desired(p, ct, &n, &err);
+	buf_release(&data);
 	if (rc)
 		log_err(LOG_LEVEL_WARNING, "power", "going on without the store", &err);
 	w->outcome.recorded = rc == RC_OK;
@@ -126,6 +129,12 @@ static void store(struct power *p, struct control *ct, struct wait *w, const cha
 }
 
 /* --- desired --- */
+
+static enum rc check_end(int64_t expires_ms, struct err *err) {
+	return expires_ms == NONE || expires_ms > clock_wall_ms()
+		? RC_OK
+		: err_field(err, RC_INVALID, "/expires_at", "is over already");
+}
 
 /* Under lock. */
 static enum rc put_desired(
@@ -138,10 +147,12 @@ static enum rc put_desired(
 	if (w->had_before)
 		w->before = ct->claims[at];
 	w->outcome.created = !w->had_before;
-	w->changed = !w->had_before || !power_wish_is_same(&w->before.wish, &w->claim.wish);
+	w->changed = !w->had_before || !power_wish_is_same(&w->before.wish, &w->claim.wish) ||
+		w->before.expires_ms != w->claim.expires_ms;
 	if (w->had_before && strcmp(w->before.owner, w->claim.owner) == 0) {
 		memcpy(w->claim.id, w->before.id, sizeof(w->claim.id));
-		w->claim.created_ms = w->before.created_ms;
+		if (w->before.created_ms < w->claim.created_ms)
+			w->claim.created_ms = w->before.created_ms;
 	}
 	if (!w->changed)
 		w->claim = w->before;
@@ -207,18 +218,21 @@ static enum rc try_change(struct power *p, struct wait *w, const struct power_ta
 }
 
 enum rc power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
-	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
-	struct err *err) {
+	const struct power_wish *wish, int64_t expires_ms, uint32_t if_version, power_fn *fn,
+	void *arg, struct err *err) {
 	struct power_table table;
 	enum rc rc = check_drive(p, who, drive_id, &table, err);
 	if (!rc)
 		rc = power_wish_check(&table, wish, "", err);
+	if (!rc)
+		rc = check_end(expires_ms, err);
 	if (rc)
 		return rc;
 	struct wait *w = wait_new(WAIT_DESIRED, who, drive_id, fn, arg, err);
 	if (!w)
 		return RC_NOMEM;
 	w->claim.wish = w->outcome.wish = *wish;
+	w->claim.expires_ms = w->outcome.expires_ms = expires_ms;
 	if (who->dry_run)
 		return try_change(p, w, &table, false, if_version, err);
 	pthread_mutex_lock(&p->write_lock);

@@ -19,6 +19,21 @@ int claims_find(const struct control *ct, enum claim_kind kind, const char *owne
 	return -1;
 }
 
+/* Clocks are set back: a claim ends by the monotonic one as well. One that was made later than now
+ * is of before such a step, and lasts no longer than it was meant to. */
+static int64_t end_of(const struct claim *c) {
+	const int64_t now_ms = clock_wall_ms();
+	const bool ahead = c->created_ms > now_ms && c->created_ms < c->expires_ms;
+	return c->expires_ms == NONE
+		? NONE
+		: clock_mono_ms() + c->expires_ms - (ahead ? c->created_ms : now_ms);
+}
+
+bool claim_is_over(const struct claim *c) {
+	return c->expires_ms != NONE &&
+		(c->expires_ms <= clock_wall_ms() || c->ends_ms <= clock_mono_ms());
+}
+
 bool claims_put(struct control *ct, const struct claim *claim) {
 	/* There is one desired, whoever wished it last, and one policy that counts. */
 	const bool single = claim->kind == CLAIM_DESIRED || claim->kind == CLAIM_POLICY;
@@ -28,6 +43,7 @@ bool claims_put(struct control *ct, const struct claim *claim) {
 	if (at < 0)
 		at = ct->claim_count++;
 	ct->claims[at] = *claim;
+	ct->claims[at].ends_ms = end_of(claim);
 	ct->power->claims_version++;
 	return true;
 }
@@ -43,6 +59,8 @@ void claims_drop(struct control *ct, int index) {
 	const enum claim_kind kind = ct->claims[index].kind;
 	claims_remove(ct, index);
 	control_renew(ct);
+	if (kind == CLAIM_DESIRED)
+		ct->release_to = ct->before_lease = setting_of_state(0);
 	if (kind != CLAIM_LEASE)
 		return;
 	ct->owes_release = true;

@@ -57,8 +57,8 @@ static enum rc begin(void *self, const struct task *t, const char *object, struc
 	if (rc)
 		return rc;
 	return change.clear ? clear(p, &t->who, id, step, err)
-			    : power_set_desired(p, &t->who, id, &change.wish, VERSION_ANY,
-				      on_outcome, step, err);
+			    : power_set_desired(p, &t->who, id, &change.wish, change.expires_ms,
+				      VERSION_ANY, on_outcome, step, err);
 }
 
 enum rc power_use_tasks(struct power *p, struct tasks *tasks, struct err *err) {
@@ -111,8 +111,8 @@ void power_change_try(struct power *p, const struct actor *who, const struct pow
 	if (!rc && change->clear)
 		rc = power_clear_desired(p, who, drive_id, false, VERSION_ANY, on_tried, out, &err);
 	else if (!rc)
-		rc = power_set_desired(
-			p, who, drive_id, &change->wish, VERSION_ANY, on_tried, out, &err);
+		rc = power_set_desired(p, who, drive_id, &change->wish, change->expires_ms,
+			VERSION_ANY, on_tried, out, &err);
 	if (!rc || (change->clear && rc == RC_NOT_FOUND))
 		return;
 	out->state = TARGET_FAILED;

@@ -279,11 +279,9 @@ enum rc power_policy_delete(struct power *p, const struct actor *who, const char
 static bool holds(const struct control *ct, const struct policy *policy, const struct drive *d,
 	const char *labels) {
 	const struct power *p = ct->power;
-	const int64_t now_ms = clock_wall_ms();
 	for (int i = 0; i < ct->claim_count; i++) {
 		const struct claim *c = &ct->claims[i];
-		if ((c->kind == CLAIM_DESIRED || c->kind == CLAIM_LEASE) &&
-			(c->expires_ms == NONE || c->expires_ms > now_ms))
+		if ((c->kind == CLAIM_DESIRED || c->kind == CLAIM_LEASE) && !claim_is_over(c))
 			return false;
 	}
 	for (size_t i = 0; i < p->policy_count; i++) {

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "base/buf.h"
 #include "core/power.h"
 
 #define POWER_MAX_CONTROLS (4 * DRIVES_MAX) /* claims of drives that are not here included */
@@ -98,14 +99,17 @@ struct control *control_at(struct power *p, size_t i);
 /* RC_FORBIDDEN where nothing may be changed; a dry run changes nothing. */
 enum rc must_check power_check_may(const struct power *p, const struct actor *who, struct err *err);
 
-/* --- claims.c; the first seven under lock --- */
+/* --- claims.c; the first eight under lock --- */
 
 /* Index or -1; owner NULL: any. */
 int claims_find(const struct control *ct, enum claim_kind kind, const char *owner);
+/* By either clock. */
+bool claim_is_over(const struct claim *c);
 /* False when there are POWER_MAX_CLAIMS of others. */
 bool claims_put(struct control *ct, const struct claim *claim);
 void claims_remove(struct control *ct, int index);
-/* Removes a claim that ended by itself; the last lease leaves the drive as it found it. */
+/* Removes a claim that ended by itself: without others the drive goes back to its default, after
+ * the last lease to where it was. */
 void claims_drop(struct control *ct, int index);
 /* Leases that are over are in the store still, and the drive is back. */
 bool claims_released(const struct control *ct);
@@ -181,8 +185,10 @@ void waits_deliver(struct power *p, struct wait *list, bool here);
 void tell_outcome(struct power *p, struct control *ct, const struct wait *w);
 void tell_event(struct power *p, const char *drive_id, enum event_type type,
 	const struct actor *who, int wanted, int observed, const struct err *why);
-/* JSON object text about a wish; buf is at least 160 bytes. */
-const char *tell_wish(const char *drive_id, const struct power_wish *w, char *buf, size_t size);
+/* JSON object text about a wish that ends at expires_ms (NONE never); reason NULL: none. To be
+ * released. */
+void tell_wish(struct buf *out, const char *drive_id, const struct power_wish *wish,
+	int64_t expires_ms, const char *reason);
 
 /* --- reconcile.c --- */
 

@@ -21,10 +21,9 @@ int64_t reconcile_first_read_ms(const struct power *p, const char *drive_id) {
 
 /* Under lock. */
 static bool is_wished(const struct control *ct) {
-	const int64_t now_ms = clock_wall_ms();
 	bool any = ct->release_to.state >= 0;
 	for (int i = 0; i < ct->claim_count; i++)
-		any = any || ct->claims[i].expires_ms == NONE || ct->claims[i].expires_ms > now_ms;
+		any = any || !claim_is_over(&ct->claims[i]);
 	return any;
 }
 
@@ -138,9 +137,9 @@ static bool is_due(const struct control *ct, int64_t now_ms) {
 	return now_ms >= ct->next_read_ms || (!ct->confirmed && control_wanted(ct).state >= 0);
 }
 
-static int find_expired(const struct control *ct, int64_t wall_ms) {
+static int find_expired(const struct control *ct) {
 	for (int i = 0; i < ct->claim_count; i++) {
-		if (ct->claims[i].expires_ms != NONE && ct->claims[i].expires_ms <= wall_ms)
+		if (claim_is_over(&ct->claims[i]))
 			return i;
 	}
 	return -1;
@@ -152,14 +151,36 @@ struct due {
 };
 
 static void collect(struct power *p, struct due *out) {
-	const int64_t now_ms = clock_mono_ms(), wall_ms = clock_wall_ms();
+	const int64_t now_ms = clock_mono_ms();
 	out->count = 0;
 	pthread_mutex_lock(&p->lock);
 	for (size_t i = 0; i < p->count && out->count < BATCH; i++) {
 		struct control *ct = p->controls[i];
-		if (is_due(ct, now_ms) || find_expired(ct, wall_ms) >= 0)
+		if (is_due(ct, now_ms) || find_expired(ct) >= 0)
 			out->controls[out->count++] = ct;
 	}
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* Under write_lock. As a person who ends it, but for who. */
+static void expire_desired(struct power *p, struct control *ct) {
+	struct err err;
+	struct buf data;
+	tell_wish(&data, ct->drive_id, &(struct power_wish){.state = -1, .limit_mw = NONE}, NONE,
+		"expired");
+	const struct claims_note n = {
+		.who = &actor_system,
+		.action = "power.expire_desired",
+		.outcome = "ok",
+		.event = EVENT_POWER_DESIRED,
+		.data = buf_str(&data),
+	};
+	const enum rc rc = claims_store_desired(p, ct, &n, &err);
+	buf_release(&data);
+	if (rc)
+		log_err(LOG_LEVEL_WARNING, "power", "ending a desired that is over", &err);
+	pthread_mutex_lock(&p->lock);
+	control_set_recorded(ct, rc == RC_OK);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -169,14 +190,16 @@ static bool expire_one(struct power *p, struct control *ct) {
 	struct err err;
 	pthread_mutex_lock(&p->write_lock);
 	pthread_mutex_lock(&p->lock);
-	const int at = find_expired(ct, clock_wall_ms());
+	const int at = find_expired(ct);
 	if (at >= 0) {
 		claim = ct->claims[at];
 		claims_drop(ct, at);
 	}
 	pthread_mutex_unlock(&p->lock);
 	/* A lease stays until the drive is back; a restart finds others expired again. */
-	if (at >= 0 && claim.kind != CLAIM_LEASE && claims_unstore(p, &claim, &err))
+	if (at >= 0 && claim.kind == CLAIM_DESIRED)
+		expire_desired(p, ct);
+	else if (at >= 0 && claim.kind != CLAIM_LEASE && claims_unstore(p, &claim, &err))
 		log_err(LOG_LEVEL_WARNING, "power", "removing an expired claim", &err);
 	pthread_mutex_unlock(&p->write_lock);
 	return at >= 0;

@@ -4,22 +4,29 @@
 #include "base/log.h"
 #include "core/power/power_impl.h"
 
-const char *tell_wish(const char *drive_id, const struct power_wish *w, char *buf, size_t size) {
-	if (w->state >= 0)
-		snprintf(buf, size, "{\"drive\":\"%s\",\"state\":%d}", drive_id, w->state);
-	else if (w->limit_mw != NONE)
-		snprintf(buf, size, "{\"drive\":\"%s\",\"limit_w\":%.3f}", drive_id,
-			(double)w->limit_mw / 1000);
-	else
-		snprintf(buf, size, "{\"drive\":\"%s\",\"state\":null}", drive_id);
-	return buf;
-}
-
 static void put_state(struct jsonw *w, const char *key, int state) {
 	if (state < 0)
 		jsonw_null(w, key);
 	else
 		jsonw_int(w, key, state);
+}
+
+void tell_wish(struct buf *out, const char *drive_id, const struct power_wish *wish,
+	int64_t expires_ms, const char *reason) {
+	struct jsonw w;
+	buf_init(out, 512);
+	jsonw_init(&w, out);
+	jsonw_object(&w, NULL);
+	jsonw_str(&w, "drive", drive_id);
+	if (wish->state < 0 && wish->limit_mw != NONE)
+		jsonw_milli(&w, "limit_w", wish->limit_mw);
+	else
+		put_state(&w, "state", wish->state);
+	if (expires_ms != NONE)
+		jsonw_time(&w, "expires_at", expires_ms);
+	if (reason)
+		jsonw_str(&w, "reason", reason);
+	jsonw_object_end(&w);
 }
 
 static void put_facts(

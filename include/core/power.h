@@ -42,6 +42,7 @@ struct power_outcome {
 		       drive */
 	struct err err;
 	struct power_wish wish;
+	int64_t expires_ms;        /* of the wish; NONE never */
 	int effective_state;       /* what is in force, all claims considered; -1 none */
 	int observed_state;        /* -1 unknown */
 	int64_t observed_limit_mw; /* that the drive keeps by its own means; NONE none */
@@ -60,13 +61,14 @@ typedef void power_fn(void *arg, const struct power_outcome *o);
  * would be; observed_state is what is observed now, in_sync whether that would do, and recorded is
  * false. */
 
-/* Sets the drive's desired: checked against its table, claimed, set, read back. On RC_OK fn is
- * called exactly once. if_version: model/version.h, of the desired alone. RC_INVALID (field),
- * RC_NOT_FOUND, RC_UNAVAILABLE (gone, or not identified yet), RC_UNSUPPORTED (no power states),
- * RC_FULL, RC_FORBIDDEN, RC_PRECONDITION. */
+/* Sets the drive's desired: checked against its table, claimed, set, read back. It ends by itself
+ * at expires_ms (NONE never), as if it were cleared then. On RC_OK fn is called exactly once.
+ * if_version: model/version.h, of the desired alone. RC_INVALID (field), RC_NOT_FOUND,
+ * RC_UNAVAILABLE (gone, or not identified yet), RC_UNSUPPORTED (no power states), RC_FULL,
+ * RC_FORBIDDEN, RC_PRECONDITION. */
 enum rc must_check power_set_desired(struct power *p, const struct actor *who, const char *drive_id,
-	const struct power_wish *wish, uint32_t if_version, power_fn *fn, void *arg,
-	struct err *err);
+	const struct power_wish *wish, int64_t expires_ms, uint32_t if_version, power_fn *fn,
+	void *arg, struct err *err);
 /* Removes it: the drive goes back to what is then effective, or to its default state (PS0 where
  * nothing else is known), unless leave. RC_NOT_FOUND when there is none. */
 enum rc must_check power_clear_desired(struct power *p, const struct actor *who,

@@ -34,6 +34,7 @@ enum rc must_check db_task_target_each(struct db_conn *c, const char *task_id, u
 struct power_change {
 	bool clear; /* ends the desired instead */
 	struct power_wish wish;
+	int64_t expires_ms; /* NONE never */
 };
 enum rc must_check db_power_change_put(
 	struct db_conn *c, const char *task_id, const struct power_change *change, struct err *err);

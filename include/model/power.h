@@ -125,6 +125,7 @@ struct claim {
 	struct power_wish wish;
 	int64_t created_ms;
 	int64_t expires_ms; /* NONE: never */
+	int64_t ends_ms;    /* the same on the monotonic clock: not stored */
 };
 
 /* What shall be in force, and by whose wish. */

@@ -1,7 +1,7 @@
 """Drives and their power states over HTTP, on simulated ones."""
 
 import pytest
-from service import wait_until
+from service import problem, wait_until
 
 
 @pytest.fixture
@@ -74,6 +74,40 @@ def test_put_twice_is_no_change(simulated, drive):
     # The part of the tag that tells what is configured; the rest moves with every reading.
     assert again.headers["ETag"].split(".")[0] == first.headers["ETag"].split(".")[0]
     assert simulated.get(desired_path(drive)).json() == first.json()
+
+
+def test_a_wish_with_an_end_ends_by_itself(simulated, drive):
+    r = simulated.put(desired_path(drive), {"state": 2, "ttl_s": 86400})
+    end = r.json()["expires_at"]
+    assert end and simulated.json(desired_path(drive))["expires_at"] == end
+    assert power(simulated, drive)["claims"][0]["expires_at"] == end
+    r = simulated.put(desired_path(drive), {"state": 2, "expires_at": end})
+    assert r.json()["expires_at"] == end
+    assert simulated.put(desired_path(drive), {"state": 2}).json()["expires_at"] is None
+    r = simulated.put(desired_path(drive) + "?dry_run=true", {"state": 1, "ttl_s": 1})
+    assert r.json()["expires_at"]
+    simulated.put(desired_path(drive), {"state": 2, "ttl_s": 1})
+    wait_until(lambda: (lambda p: p["state"] == 0 and not p["claims"])(power(simulated, drive)), 60, "the end")
+    row = next(a for a in simulated.json("/api/v1/audit?limit=1000")["items"] if a["action"] == "power.expire_desired")
+    assert row["object"] == "/drives/" + drive["id"] and row["outcome"] == "ok"
+
+
+@pytest.mark.parametrize(
+    "body, pointer",
+    [
+        ({"expires_at": "2020-01-01T00:00:00Z"}, "/expires_at"),
+        ({"expires_at": "9999-01-01T00:00:00Z"}, "/expires_at"),
+        ({"expires_at": "soon"}, "/expires_at"),
+        ({"expires_at": "2020-01-01T00:00:00Z", "ttl_s": 1}, "/expires_at"),
+        ({"ttl_s": 0}, "/ttl_s"),
+        ({"ttl_s": 31622401}, "/ttl_s"),
+    ],
+)
+def test_an_end_is_ahead_and_not_too_far(simulated, drive, body, pointer):
+    problem(simulated.put(desired_path(drive), {"state": 1, **body}), 400, pointer=pointer)
+    change = {"drives": [drive["id"]], "desired": {"state": 1, **body}}
+    problem(simulated.post("/api/v1/power-changes", change), 400, pointer="/desired" + pointer)
+    assert simulated.get(desired_path(drive)).status_code == 404
 
 
 def test_limit_chooses_the_fastest_state_that_fits(simulated, drive):

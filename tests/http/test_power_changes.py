@@ -52,6 +52,12 @@ def test_one_wish_for_all(simulated, drives):
     assert task["targets"] == {"total": 4, "waiting": 0, "running": 0, "completed": 4, "failed": 0, "cancelled": 0}
 
 
+def test_a_change_may_have_an_end(simulated, drives):
+    path = change(simulated, {"state": 1, "ttl_s": 86400}, drives=[drives[0]["id"]])
+    end = ended(simulated, path)["desired"]["expires_at"]
+    assert simulated.json(drives[0]["href"] + "/power/desired")["expires_at"] == end
+
+
 def test_null_ends_the_wish(simulated, drives):
     ended(simulated, change(simulated, {"state": 1}, drives=[drives[0]["id"]]))
     # One of whom nothing was desired has what is asked for.

@@ -113,7 +113,7 @@ struct latch *pf_begin_set(struct power_fixture *f, const struct power_wish *w) 
 	struct err err;
 	struct latch *l = pf_latch_for_outcome();
 	const enum rc rc =
-		power_set_desired(f->power, &pf_admin, f->id, w, 0, pf_on_outcome, l, &err);
+		power_set_desired(f->power, &pf_admin, f->id, w, NONE, 0, pf_on_outcome, l, &err);
 	if (rc)
 		fail_msg("%s", err.msg);
 	return l;
@@ -127,7 +127,7 @@ struct power_outcome pf_set(struct power_fixture *f, int state) {
 enum rc pf_try_set(
 	struct power_fixture *f, const struct power_wish *w, uint32_t if_version, struct err *err) {
 	return power_set_desired(
-		f->power, &pf_admin, f->id, w, if_version, pf_on_outcome, NULL, err);
+		f->power, &pf_admin, f->id, w, NONE, if_version, pf_on_outcome, NULL, err);
 }
 
 struct power_outcome pf_clear(struct power_fixture *f, bool leave) {

@@ -167,8 +167,8 @@ static void versions_guard_the_claims(void **state) {
 	assert_int_equal(claim.wish.state, 1);
 	assert_int_equal(pf_try_set(f, &w, version + 1, &err), RC_PRECONDITION);
 	struct latch *l = pf_latch_for_outcome();
-	assert_int_equal(
-		power_set_desired(f->power, &pf_admin, f->id, &w, version, pf_on_outcome, l, &err),
+	assert_int_equal(power_set_desired(f->power, &pf_admin, f->id, &w, NONE, version,
+				 pf_on_outcome, l, &err),
 		RC_OK);
 	assert_int_equal(pf_outcome_of(l).rc, RC_OK);
 }
@@ -352,8 +352,8 @@ static void a_drive_that_is_not_there_cannot_be_asked(void **state) {
 	drives_rescan(f->drives);
 	assert_true(eventually(pf_is_observed, &gone));
 	assert_int_equal(pf_try_set(f, &w, 0, &err), RC_UNAVAILABLE);
-	assert_int_equal(
-		power_set_desired(f->power, &pf_admin, "nobody", &w, 0, pf_on_outcome, NULL, &err),
+	assert_int_equal(power_set_desired(f->power, &pf_admin, "nobody", &w, NONE, 0,
+				 pf_on_outcome, NULL, &err),
 		RC_NOT_FOUND);
 }
 
@@ -577,7 +577,8 @@ static void *change_often(void *arg) {
 	for (int i = 0; i < 40; i++) {
 		const struct power_wish w = pf_state_wish(i % 3);
 		struct latch *l = pf_latch_for_outcome();
-		if (power_set_desired(f->power, &pf_admin, f->id, &w, 0, pf_on_outcome, l, &err)) {
+		if (power_set_desired(
+			    f->power, &pf_admin, f->id, &w, NONE, 0, pf_on_outcome, l, &err)) {
 			latch_unref(l);
 			latch_unref(l);
 		} else {

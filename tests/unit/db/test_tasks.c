@@ -144,8 +144,10 @@ static void old_ones_go_with_all_they_have(void **state) {
 
 static void a_change_keeps_its_wish(void **state) {
 	struct db_conn *c = temp_db_conn(state);
-	const struct power_change limit = {.wish = {.state = -1, .limit_mw = 12500}};
-	const struct power_change end = {.clear = true, .wish = {.state = -1, .limit_mw = NONE}};
+	const struct power_change limit = {
+		.wish = {.state = -1, .limit_mw = 12500}, .expires_ms = 300};
+	const struct power_change end = {
+		.clear = true, .wish = {.state = -1, .limit_mw = NONE}, .expires_ms = NONE};
 	struct power_change found;
 	insert(c, "a", TASK_RUNNING);
 	insert(c, "b", TASK_RUNNING);
@@ -154,8 +156,10 @@ static void a_change_keeps_its_wish(void **state) {
 	assert_int_equal(db_power_change_get(c, "a", &found, NULL), RC_OK);
 	assert_false(found.clear);
 	assert_true(power_wish_is_same(&found.wish, &limit.wish));
+	assert_int_equal(found.expires_ms, 300);
 	assert_int_equal(db_power_change_get(c, "b", &found, NULL), RC_OK);
 	assert_true(found.clear);
+	assert_int_equal(found.expires_ms, NONE);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, temp_control_begin, temp_db_end)
