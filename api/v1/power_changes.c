@@ -51,21 +51,32 @@ static void close_change(struct jsonw *w) {
 	jsonw_object_end(w);
 }
 
-/* Answers with the change as it is now. */
-static enum rc show(struct http_response *r, struct core *core, const char *id, struct err *err) {
+struct showing {
+	struct jsonw w;
+	struct buf *out;
 	struct power_change change;
 	struct task t;
-	struct jsonw w;
-	enum rc rc = power_change_get(core->power, id, &change, err);
+};
+
+/* What stands before the rows is of the moment that they are of. */
+static bool show_row(void *arg, unsigned position, const struct task_target *t) {
+	struct showing *s = arg;
+	if (position == 0)
+		open_change(&s->w, s->out, &s->t, &s->change);
+	return render_drive(&s->w, position, t);
+}
+
+/* Answers with the change as it is now: there is no change without a drive. */
+static enum rc show(struct http_response *r, struct core *core, const char *id, struct err *err) {
+	struct showing s = {.out = &r->body};
+	enum rc rc = power_change_get(core->power, id, &s.change, err);
 	if (rc == RC_OK)
-		rc = tasks_get(core->tasks, id, &t, err);
+		rc = tasks_targets(core->tasks, id, 0, TASK_MAX_TARGETS, &s.t, show_row, &s, err);
 	if (rc != RC_OK)
 		return rc;
-	open_change(&w, &r->body, &t, &change);
-	rc = tasks_targets(core->tasks, id, 0, TASK_MAX_TARGETS, render_drive, &w, err);
-	close_change(&w);
-	task_set_etag(r, &t);
-	return rc;
+	close_change(&s.w);
+	task_set_etag(r, &s.t);
+	return RC_OK;
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

@@ -147,6 +147,7 @@ static bool list_target(void *arg, unsigned position, const struct task_target *
 
 enum http_next task_targets_get(struct http_request *q, struct http_response *r, void *ctx) {
 	struct page p;
+	struct task task;
 	struct err err = {0};
 	int64_t from = 0;
 	enum rc rc = page_begin(&p, q, r, NULL, &err);
@@ -154,7 +155,7 @@ enum http_next task_targets_get(struct http_request *q, struct http_response *r,
 		rc = parse_i64(p.cursor, 0, TASK_MAX_TARGETS, &from, "cursor", &err);
 	if (rc == RC_OK)
 		rc = tasks_targets(api_of(ctx)->core->tasks, http_param(q, "id"), (unsigned)from,
-			p.limit + 1, list_target, &p, &err);
+			p.limit + 1, &task, list_target, &p, &err);
 	if (rc != RC_OK)
 		return http_fail(q, r, &err);
 	page_end(&p);

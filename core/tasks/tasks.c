@@ -351,14 +351,14 @@ enum rc tasks_list(struct tasks *ts, int state, const char *kind, const char *be
 }
 
 /* A copy, since visitors take their time; NULL with RC_OK: it is not in memory. */
-static enum rc copy_targets(struct tasks *ts, const char *id, struct task_target **out,
-	unsigned *count, struct err *err) {
+static enum rc copy_open(struct tasks *ts, const char *id, struct task *task,
+	struct task_target **out, struct err *err) {
 	enum rc rc = RC_OK;
 	*out = NULL;
 	pthread_mutex_lock(&ts->lock);
 	const struct job *j = tasks_find(ts, id);
 	if (j) {
-		*count = j->task.total;
+		*task = j->task;
 		*out = malloc(j->task.total * sizeof(**out));
 		if (!*out)
 			rc = err_set(err, RC_NOMEM, "out of memory");
@@ -369,17 +369,13 @@ static enum rc copy_targets(struct tasks *ts, const char *id, struct task_target
 	return rc;
 }
 
-enum rc tasks_targets(struct tasks *ts, const char *id, unsigned from, int limit,
+enum rc tasks_targets(struct tasks *ts, const char *id, unsigned from, int limit, struct task *task,
 	bool (*visit)(void *arg, unsigned position, const struct task_target *t), void *arg,
 	struct err *err) {
 	auto_free struct task_target *open = NULL;
-	struct task t;
 	struct db_conn *c;
-	unsigned count = 0;
-	enum rc rc = tasks_get(ts, id, &t, err);
-	if (!rc)
-		rc = copy_targets(ts, id, &open, &count, err);
-	for (unsigned i = from; open && i < count && limit-- > 0; i++)
+	enum rc rc = copy_open(ts, id, task, &open, err);
+	for (unsigned i = from; open && i < task->total && limit-- > 0; i++)
 		if (!visit(arg, i, &open[i]))
 			return RC_OK;
 	if (rc || open)
@@ -387,7 +383,9 @@ enum rc tasks_targets(struct tasks *ts, const char *id, unsigned from, int limit
 	rc = db_read_begin(ts->control, &c, err);
 	if (rc)
 		return rc;
-	rc = db_task_target_each(c, id, from, limit, visit, arg, err);
+	rc = db_task_get(c, id, task, err);
+	if (!rc)
+		rc = db_task_target_each(c, id, from, limit, visit, arg, err);
 	db_read_end(c);
 	return rc;
 }

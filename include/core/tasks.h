@@ -77,9 +77,10 @@ enum rc must_check tasks_get(struct tasks *ts, const char *id, struct task *out,
  * to stop and must not call back. */
 enum rc must_check tasks_list(struct tasks *ts, int state, const char *kind, const char *before,
 	int limit, bool (*visit)(void *arg, const struct task *t), void *arg, struct err *err);
-/* By position from `from` on, at most limit. Likewise. */
+/* By position from `from` on, at most limit. Likewise. *task is the task at the same moment, before
+ * the first visit. RC_NOT_FOUND. */
 enum rc must_check tasks_targets(struct tasks *ts, const char *id, unsigned from, int limit,
-	bool (*visit)(void *arg, unsigned position, const struct task_target *t), void *arg,
-	struct err *err);
+	struct task *task, bool (*visit)(void *arg, unsigned position, const struct task_target *t),
+	void *arg, struct err *err);
 
 #endif

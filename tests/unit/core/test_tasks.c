@@ -216,6 +216,7 @@ static void end(struct fixture *f, unsigned n, enum rc rc) {
 }
 
 struct rows {
+	struct task task;
 	unsigned count;
 	struct task_target targets[64];
 };
@@ -227,14 +228,29 @@ static bool take_row(void *arg, unsigned position, const struct task_target *t) 
 	return true;
 }
 
+/* The task that comes with them counts them as they are. */
 static struct rows rows_of(struct fixture *f, const char *id) {
 	struct rows r = {0};
+	unsigned counts[TARGET_STATE_COUNT_] = {0};
 	struct err err;
-	assert_int_equal(tasks_targets(f->tasks, id, 0, 64, take_row, &r, &err), RC_OK);
+	assert_int_equal(tasks_targets(f->tasks, id, 0, 64, &r.task, take_row, &r, &err), RC_OK);
+	for (unsigned i = 0; i < r.count; i++)
+		counts[r.targets[i].state]++;
+	assert_memory_equal(counts, r.task.counts, sizeof(counts));
 	return r;
 }
 
 /* --- tests --- */
+
+static void rows_and_task_are_of_one_moment(void **state) {
+	struct fixture *f = *state;
+	f->work.at_once = true;
+	const struct task t = submit(f, "test", 64);
+	while (rows_of(f, t.id).task.state != TASK_COMPLETED)
+		;
+	wait_for_stored(f, t.id, TASK_COMPLETED);
+	assert_int_equal(rows_of(f, t.id).count, 64);
+}
 
 static void every_target_has_an_outcome(void **state) {
 	struct fixture *f = *state;
@@ -491,6 +507,7 @@ static void many_at_once_all_end(void **state) {
 
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		TEST(rows_and_task_are_of_one_moment),
 		TEST(every_target_has_an_outcome),
 		TEST(steps_may_end_at_once),
 		TEST(so_many_at_once_and_no_more),
