@@ -20,6 +20,7 @@ test_packages=(
 	python3-trustme
 	clang clang-format clang-tidy cppcheck libclang-rt-14-dev
 	nvme-cli util-linux iproute2
+	ansible-core
 )
 vm_packages=(
 	qemu-system-x86 dmsetup lvm2 mdadm nvme-cli util-linux
