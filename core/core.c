@@ -23,6 +23,7 @@
 #include "core/once.h"
 #include "core/power.h"
 #include "core/privc.h"
+#include "core/remote.h"
 #include "core/retention.h"
 #include "core/sim.h"
 #include "core/tasks.h"
@@ -123,7 +124,7 @@ static enum rc make_tools(struct core *core, struct err *err) {
 	if (core->timers)
 		core->jobs = pool_new("jobs", JOB_THREADS, JOB_QUEUE, err);
 	if (core->jobs)
-		core->httpc = httpc_new(HOST_MAX, PEER_QUEUE, err);
+		core->httpc = httpc_new(HOST_MAX + 1, PEER_QUEUE, err);
 	return core->httpc ? RC_OK : err->rc;
 }
 
@@ -143,6 +144,18 @@ static enum rc make_base(struct core *core, struct err *err) {
 	if (core->accounts)
 		core->energy = energy_new(&energy, core->samples, err);
 	return core->energy ? RC_OK : err->rc;
+}
+
+static enum rc make_remote(struct core *core, struct err *err) {
+	char dir[PATH_MAX];
+	if (!core->config.remote)
+		return RC_OK;
+	struct remote_config config = *core->config.remote;
+	snprintf(dir, sizeof(dir), "%s/%s", core->config.data_dir, CORE_REMOTE_DIR);
+	config.dir = dir;
+	config.instance = core->host_id;
+	core->remote = remote_new(&config, core->energy, core->httpc, err);
+	return core->remote ? RC_OK : err->rc;
 }
 
 static enum rc make_hosts(struct core *core, struct err *err) {
@@ -266,6 +279,7 @@ struct core *core_new(const struct core_config *config, struct err *err) {
 		know_oneself,
 		make_tools,
 		make_base,
+		make_remote,
 		make_hosts,
 		make_drives,
 		make_helper,
@@ -371,7 +385,9 @@ static void end_all(struct core *core) {
 	bench_free(core->bench);
 	stop_drives(core);
 	hosts_free(core->hosts);
+	remote_stop(core->remote);
 	httpc_free(core->httpc);
+	remote_free(core->remote);
 	energy_free(core->energy);
 	once_free(core->once);
 	accounts_free(core->accounts);

@@ -26,6 +26,8 @@
 struct transfer {
 	struct transfer *next; /* in the peer's queue */
 	char *method, *url, *username, *password, *token, *body, *ciphers, *if_match; /* owned */
+	size_t body_len;
+	char *headers[HTTPC_MAX_HEADERS]; /* owned; the first is NULL: those of Redfish */
 	enum bmc_tls tls;
 	bool allow_plaintext;
 	uint8_t pin[SHA256_BYTES];
@@ -70,6 +72,16 @@ static char *copy(const char *s, bool *failed) {
 	return c;
 }
 
+static char *copy_bytes(const char *data, size_t len, bool *failed) {
+	char *c = data ? malloc(len + 1) : NULL;
+	*failed |= data && !c;
+	if (c) {
+		memcpy(c, data, len);
+		c[len] = '\0';
+	}
+	return c;
+}
+
 static void wipe(char *secret) {
 	if (secret)
 		secret_wipe(secret, strlen(secret));
@@ -87,6 +99,8 @@ static void transfer_free(struct transfer *t) {
 	free(t->body);
 	free(t->ciphers);
 	free(t->if_match);
+	for (size_t i = 0; i < HTTPC_MAX_HEADERS; i++)
+		wipe(t->headers[i]);
 	buf_release(&t->ca);
 	buf_release(&t->answer);
 	free(t);
@@ -115,6 +129,18 @@ static bool is_header_value(const char *s) {
 	return !*s;
 }
 
+static bool are_headers(const char *const *headers) {
+	size_t n = 0;
+	for (; headers && headers[n]; n++) {
+		const char *s = headers[n];
+		while (*s >= ' ' && *s <= '~')
+			s++;
+		if (*s || n == HTTPC_MAX_HEADERS)
+			return false;
+	}
+	return true;
+}
+
 static enum rc check(const struct httpc_request *r, struct err *err) {
 	bool https = strncmp(r->url, "https://", 8) == 0;
 	bool http = strncmp(r->url, "http://", 7) == 0;
@@ -122,6 +148,8 @@ static enum rc check(const struct httpc_request *r, struct err *err) {
 		return err_set(err, RC_INVALID, "the URL must begin with https://");
 	if (r->token && !is_header_value(r->token))
 		return err_set(err, RC_INVALID, "the token is no header's value");
+	if (!are_headers(r->headers))
+		return err_set(err, RC_INVALID, "the headers are none");
 	if (r->if_match &&
 		(strlen(r->if_match) >= HTTPC_ETAG_SIZE || !is_header_value(r->if_match)))
 		return err_set(err, RC_INVALID, "the tag is no header's value");
@@ -138,6 +166,10 @@ static enum rc read_ca(const char *path, struct buf *pem, struct err *err) {
 	return RC_OK;
 }
 
+static size_t body_len(const struct httpc_request *r) {
+	return r->body && !r->body_len ? strlen(r->body) : r->body_len;
+}
+
 static struct transfer *transfer_new(
 	const struct httpc_request *r, httpc_fn *fn, void *arg, struct err *err) {
 	if (check(r, err))
@@ -151,7 +183,8 @@ static struct transfer *transfer_new(
 			.username = copy(r->username, &failed),
 			.password = copy(r->password, &failed),
 			.token = copy(r->token, &failed),
-			.body = copy(r->body, &failed),
+			.body_len = body_len(r),
+			.body = copy_bytes(r->body, body_len(r), &failed),
 			.ciphers = copy(r->ciphers, &failed),
 			.if_match = copy(r->if_match, &failed),
 			.tls = r->tls,
@@ -161,6 +194,8 @@ static struct transfer *transfer_new(
 			.fn = fn,
 			.arg = arg,
 		};
+		for (size_t i = 0; r->headers && r->headers[i]; i++)
+			t->headers[i] = copy(r->headers[i], &failed);
 		buf_init(&t->answer, r->max_bytes);
 		buf_init(&t->ca, CA_MAX_BYTES);
 	}
@@ -232,8 +267,10 @@ static void set_credentials(CURL *easy, const struct transfer *t) {
 }
 
 static void set_method(CURL *easy, const struct transfer *t) {
-	if (t->body)
+	if (t->body) {
+		curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->body_len);
 		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, t->body);
+	}
 	if (t->body || strcmp(t->method, "GET") != 0)
 		curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, t->method);
 }
@@ -268,7 +305,11 @@ static bool make_headers(struct peer *p, const struct transfer *t) {
 		"Accept: application/json", "OData-Version: 4.0", "Content-Type: application/json"};
 	curl_slist_free_all(p->headers);
 	p->headers = NULL;
-	for (size_t i = 0; i < array_len(headers); i++) {
+	for (size_t i = 0; i < HTTPC_MAX_HEADERS && t->headers[i]; i++) {
+		if (!add_header(p, t->headers[i]))
+			return false;
+	}
+	for (size_t i = 0; !t->headers[0] && i < array_len(headers); i++) {
 		if (!add_header(p, headers[i]))
 			return false;
 	}

@@ -234,6 +234,34 @@ static enum rc check_proxies(const struct config *c, struct err *err) {
 	return RC_OK;
 }
 
+static const char *given(const char *text) {
+	return text[0] ? text : NULL;
+}
+
+struct remote_config config_remote(const struct config *c, const char *labels[CONFIG_LIST_MAX]) {
+	for (unsigned i = 0; i < c->remote_label.count; i++)
+		labels[i] = c->remote_label.items[i];
+	return (struct remote_config){
+		.url = c->remote_url,
+		.allow_plaintext = c->remote_plaintext,
+		.username = given(c->remote_username),
+		.password_file = given(c->remote_password_file),
+		.token_file = given(c->remote_token_file),
+		.ca_file = given(c->remote_ca_file),
+		.labels = labels,
+		.label_count = c->remote_label.count,
+		.interval_ms = c->remote_interval_ms,
+		.keep_ms = c->remote_keep_ms,
+		.spool_bytes = c->remote_spool_bytes,
+	};
+}
+
+static enum rc check_remote(const struct config *c, struct err *err) {
+	const char *labels[CONFIG_LIST_MAX];
+	const struct remote_config remote = config_remote(c, labels);
+	return c->remote_url[0] ? remote_check(&remote, err) : RC_OK;
+}
+
 static enum rc check_whole(struct config *c, struct err *err) {
 	if (!c->tls_cert[0] != !c->tls_key[0])
 		return err_field(err, RC_INVALID, c->tls_cert[0] ? "tls-key" : "tls-cert",
@@ -250,6 +278,8 @@ static enum rc check_whole(struct config *c, struct err *err) {
 	if (c->sysfs[0] != '/')
 		return err_field(err, RC_INVALID, "sysfs", "must be an absolute path");
 	enum rc rc = check_proxies(c, err);
+	if (rc == RC_OK)
+		rc = check_remote(c, err);
 	if (rc == RC_OK)
 		rc = take_log_level(c, err);
 	return rc == RC_OK ? take_simulate_apart(c, err) : rc;

@@ -11,6 +11,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/rc.h"
+#include "core/remote.h"
 
 #define CONFIG_TEXT_SIZE 256
 #define CONFIG_LIST_MAX 64
@@ -59,6 +60,15 @@ struct config {
 	int64_t heartbeat_ms, idle_timeout_s, drain_ms, cache_bytes;
 	bool gzip, public_metrics, require_if_match;
 
+	char remote_url[CONFIG_TEXT_SIZE];
+	bool remote_plaintext;
+	char remote_username[CONFIG_TEXT_SIZE];
+	char remote_password_file[CONFIG_TEXT_SIZE];
+	char remote_token_file[CONFIG_TEXT_SIZE];
+	char remote_ca_file[CONFIG_TEXT_SIZE];
+	struct config_list remote_label;
+	int64_t remote_interval_ms, remote_keep_ms, remote_spool_bytes;
+
 	int64_t event_days, audit_days, run_days, task_days;
 	int64_t sample_days, quarter_days, hour_days, other_days;
 
@@ -89,6 +99,8 @@ enum rc must_check config_reload(const struct config *was, struct config *is, in
 /* Each key whose value is another one; live: it can take effect without a new start. */
 void config_changes(const struct config *was, const struct config *is,
 	void (*visit)(void *arg, const char *key, bool live), void *arg);
+/* Borrows from c; labels is filled and borrowed as well. */
+struct remote_config config_remote(const struct config *c, const char *labels[CONFIG_LIST_MAX]);
 void config_help(struct buf *out);
 /* docs/configuration.md. */
 void config_manual(struct buf *out);

@@ -66,6 +66,17 @@ const struct config_key config_keys[] = {
 	{"public-metrics", KEY_BOOL, AT(public_metrics), 0, 0, "false", "", "serve /metrics without credentials"},
 	{"require-if-match", KEY_BOOL, AT(require_if_match), 0, 0, "false", "", "refuse PUT, PATCH and DELETE of what is there without If-Match (428)"},
 
+	{"remote-write-url", KEY_TEXT, AT(remote_url), 0, 0, "", "URL", "receiver of all samples by Prometheus remote write; empty: none"},
+	{"remote-write-plaintext", KEY_BOOL, AT(remote_plaintext), 0, 0, "false", "", "permit http:// for it"},
+	{"remote-write-username", KEY_TEXT, AT(remote_username), 0, 0, "", "NAME", "for Basic authentication with it"},
+	{"remote-write-password-file", KEY_TEXT, AT(remote_password_file), 0, 0, "", "FILE", "the password, read by the account of the network process for each request"},
+	{"remote-write-token-file", KEY_TEXT, AT(remote_token_file), 0, 0, "", "FILE", "a Bearer token instead, read likewise"},
+	{"remote-write-ca-file", KEY_TEXT, AT(remote_ca_file), 0, 0, "", "FILE", "authorities for its certificate (PEM); empty: the system's"},
+	{"remote-write-label", KEY_LIST, AT(remote_label), 0, 0, "", "NAME=VALUE", "label of every series sent, repeatable; instance and job may be replaced"},
+	{"remote-write-interval", KEY_MS, AT(remote_interval_ms), 100, HOUR_MS, "5s", "TIME", "how long samples wait to be sent together"},
+	{"remote-write-keep", KEY_MS, AT(remote_keep_ms), 1000, 366 * DAY_MS, "2d", "TIME", "how long samples wait on disk while the receiver is away"},
+	{"remote-write-spool-bytes", KEY_INT, AT(remote_spool_bytes), 32768, INT64_C(1) << 40, "268435456", "BYTES", "how many of them wait there; beyond it the oldest are dropped"},
+
 	{"keep-events", KEY_INT, AT(event_days), 1, 36500, "90", "DAYS", "retention of events"},
 	{"keep-audit", KEY_INT, AT(audit_days), 1, 36500, "365", "DAYS", "retention of the audit trail"},
 	{"keep-benchmarks", KEY_INT, AT(run_days), 1, 36500, "3650", "DAYS", "retention of benchmark results"},

@@ -20,6 +20,7 @@
 #include "base/secret.h"
 #include "core/accounts.h"
 #include "core/core.h"
+#include "core/remote.h"
 #include "http/server.h"
 #include "server/config.h"
 #include "server/privileges.h"
@@ -138,6 +139,8 @@ static enum rc split(struct process *p, enum log_level level, struct err *err) {
 
 static enum rc make_core(struct process *p, struct err *err) {
 	const struct config *c = &p->config;
+	const char *labels[CONFIG_LIST_MAX];
+	const struct remote_config remote = config_remote(c, labels);
 	struct core_config config = {
 		.data_dir = p->data_dir,
 		.observe_only = c->observe_only,
@@ -158,6 +161,7 @@ static enum rc make_core(struct process *p, struct err *err) {
 		.max_queued_runs = (unsigned)c->max_queued_runs,
 		.settle_ms = c->settle_ms,
 		.login_failures = (unsigned)c->login_failures,
+		.remote = c->remote_url[0] ? &remote : NULL,
 		.event_days = c->event_days,
 		.audit_days = c->audit_days,
 		.run_days = c->run_days,

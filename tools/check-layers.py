@@ -38,6 +38,7 @@ CORE = {
     "sim": ["energy", "bmc", "drive"],
     "bench": ["events", "once", "privc", "energy", "bmc", "drive", "power", "sim"],
 }
+CORE["remote"] = ["energy", "httpc"]
 CORE["retention"] = ["events", "once", "energy"]
 CORE["core"] = CORE["status"] = list(CORE) + ["core"]  # put them together
 CORE_FILES = {"account": "accounts", "host": "bmc"} | {m: m for m in CORE}
@@ -57,6 +58,7 @@ THIRD_PARTY = {
     "zlib.h": ["db/*", "core/*", "http/*"],
     "openssl/*": ["server/tls.c", "core/httpc.c"],
     "blkid.h": ["priv/signature.c"],
+    "snappy-c.h": ["core/remote/message.c"],
 }
 
 SYSTEM = re.compile(

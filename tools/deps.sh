@@ -10,7 +10,7 @@ run_packages=(
 	gcc libc6-dev pkg-config python3 python3-yaml
 	libsodium-dev uuid-dev libsqlite3-dev zlib1g-dev libcurl4-openssl-dev libjansson-dev
 	libmicrohttpd-dev libgnutls28-dev libnvme-dev uthash-dev
-	libblkid-dev libssl-dev
+	libblkid-dev libssl-dev libsnappy-dev
 	fio
 	ca-certificates curl jq
 )

@@ -137,6 +137,7 @@ struct energy *energy_new(const struct energy_config *config, struct db *samples
 	e->told_ms = clock_mono_ms() - DROPS_TOLD_MS;
 	pthread_mutex_init(&e->catalogue.lock, NULL);
 	pthread_mutex_init(&e->demands.lock, NULL);
+	subscribers_init(&e->subscribers);
 	if (!start(e, err))
 		return e;
 	energy_free(e);
@@ -159,6 +160,7 @@ void energy_free(struct energy *e) {
 	intake_release(&e->intake);
 	catalogue_release(&e->catalogue);
 	pthread_mutex_destroy(&e->demands.lock);
+	subscribers_release(&e->subscribers);
 	free(e->batch);
 	free(e);
 }

@@ -7,6 +7,7 @@
 
 #include "core/energy.h"
 #include "core/energy/open.h"
+#include "core/energy/subscribers.h"
 
 #define ENERGY_MAX_DEMANDS 256
 #define DAY_MS INT64_C(86400000)
@@ -60,6 +61,7 @@ struct energy {
 	struct catalogue catalogue;
 	struct demands demands;
 	struct intake intake;
+	struct subscribers subscribers;
 	pthread_t keeper; /* stores samples, closes hours, makes aggregates */
 	bool started;
 

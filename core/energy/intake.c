@@ -57,16 +57,17 @@ static bool take(struct intake *in, const struct sample *s) {
 
 size_t energy_ingest(struct energy *e, const struct sample *s, size_t n) {
 	struct intake *in = &e->intake;
-	size_t taken = 0;
+	size_t taken = 0, seen = 0;
 	pthread_mutex_lock(&in->lock);
-	for (size_t i = 0; i < n && in->count + in->storing < in->max; i++)
-		taken += take(in, &s[i]);
+	for (; seen < n && in->count + in->storing < in->max; seen++)
+		taken += take(in, &s[seen]);
 	in->dropped += (int64_t)(n - taken);
 	if (in->count >= in->max / 2)
 		pthread_cond_signal(&in->wake);
 	pthread_mutex_unlock(&in->lock);
 	metric_add(METRIC_SAMPLES_IN, (int64_t)taken);
 	metric_add(METRIC_SAMPLES_DROPPED, (int64_t)(n - taken));
+	subscribers_tell(&e->subscribers, s, seen);
 	return taken;
 }
 

@@ -63,6 +63,18 @@
 		"Processes of fio whose run is over but that wait in the kernel for a drive") \
 	X(SIM_LATE, "drivewatt_simulator_late_total", "counter", \
 		"Answers of simulated drives that left later than their model says") \
+	X(REMOTE_SENT, "drivewatt_remote_write_samples_sent_total", "counter", \
+		"Samples that the receiver of remote write took") \
+	X(REMOTE_REFUSED, "drivewatt_remote_write_samples_refused_total", "counter", \
+		"Samples that the receiver of remote write refused for good") \
+	X(REMOTE_DROPPED, "drivewatt_remote_write_samples_dropped_total", "counter", \
+		"Samples not sent: queue or spool full, too old, or not kept on disk") \
+	X(REMOTE_FAILURES, "drivewatt_remote_write_failures_total", "counter", \
+		"Requests of remote write that failed and are sent again") \
+	X(REMOTE_SPOOL_BYTES, "drivewatt_remote_write_spool_bytes", "gauge", \
+		"What waits on disk for the receiver of remote write") \
+	X(REMOTE_SPOOL_SAMPLES, "drivewatt_remote_write_spool_samples", "gauge", \
+		"Samples that wait on disk for the receiver of remote write") \
 	X(EVENTS, "drivewatt_events_total", "counter", "Events recorded")
 
 enum metric {

@@ -26,12 +26,15 @@ struct once;
 struct pool;
 struct power;
 struct privc;
+struct remote;
+struct remote_config;
 struct retention;
 struct sim;
 struct tasks;
 struct timers;
 
-#define CORE_SIM_DIR "sim" /* below data_dir: the sockets of simulated drives */
+#define CORE_SIM_DIR "sim"             /* below data_dir: the sockets of simulated drives */
+#define CORE_REMOTE_DIR "remote-write" /* below data_dir: what remote write has yet to send */
 
 struct core_config {
 	const char *data_dir; /* made with mode 0700 if need be */
@@ -52,6 +55,9 @@ struct core_config {
 	unsigned max_queued_runs;
 	unsigned login_failures; /* wrong passwords of one address before it must wait; 0: never */
 	int64_t settle_ms;       /* between a state change and the load, 0 … */
+	/* Where samples go besides; NULL nowhere. dir and instance are filled in. Read during
+	 * core_new, its texts later too. */
+	const struct remote_config *remote;
 	int64_t event_days, audit_days, run_days, task_days; /* 0: kept for ever; these too: */
 	int64_t sample_days, quarter_days, hour_days, other_days;
 };
@@ -67,6 +73,7 @@ struct core {
 	struct events *events;
 	struct accounts *accounts;
 	struct energy *energy;
+	struct remote *remote; /* NULL unless asked for */
 	struct once *once;
 	struct hosts *hosts;
 	struct privc *privc;   /* NULL without a helper */

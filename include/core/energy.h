@@ -37,6 +37,14 @@ enum rc must_check energy_series(struct energy *e, const struct series_key *key,
 /* Takes samples in; returns how many were taken (the rest is dropped and counted). */
 size_t energy_ingest(struct energy *e, const struct sample *s, size_t n);
 
+#define ENERGY_MAX_SUBSCRIBERS 4
+typedef void energy_subscriber_fn(void *arg, const struct sample *s, size_t n);
+/* fn hears of the samples that were taken in, in the thread that brought them: those of a series in
+ * their order, of several series at once. It must be quick and not call back. RC_FULL. There is no
+ * unsubscribing: subscribers live until the last producer has ended. */
+enum rc must_check energy_subscribe(
+	struct energy *e, energy_subscriber_fn *fn, void *arg, struct err *err);
+
 /* "From now until until_ms (wall), sample this host every period_ms": for a run. RC_INVALID: period
  * not over 0; RC_FULL: 256 demands are open. */
 enum rc must_check energy_demand(struct energy *e, const char *host_id, int64_t period_ms,

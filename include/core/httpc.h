@@ -13,6 +13,7 @@
 
 #define HTTPC_TOKEN_SIZE 512
 #define HTTPC_ETAG_SIZE 128
+#define HTTPC_MAX_HEADERS 8
 
 struct httpc;
 
@@ -22,7 +23,10 @@ struct httpc_request {
 	const char *username, *password; /* Basic; NULL none */
 	const char *token;               /* of a session, instead; NULL none */
 	const char *if_match;            /* as a BMC gave it; NULL none */
-	const char *body;                /* JSON text or NULL */
+	const char *body;                /* or NULL */
+	size_t body_len;                 /* 0: the body is text */
+	/* "Name: value" each, NULL at the end, at most HTTPC_MAX_HEADERS; NULL: those of Redfish */
+	const char *const *headers;
 	enum bmc_tls tls;
 	bool allow_plaintext;           /* http:// allowed */
 	const char *ca_file;            /* read by httpc_send; NULL: the system's */
