@@ -2,6 +2,7 @@
 
 #include "api/api_private.h"
 #include "api/v1/events.h"
+#include "api/v1/live.h"
 #include "base/clock.h"
 #include "core/events.h"
 
@@ -16,7 +17,10 @@ struct api *api_new(const struct api_config *config, struct core *core, struct e
 	a->config = *config;
 	a->core = core;
 	a->events = http_channel_new(EVENT_RING, config->max_streams, config->heartbeat_ms, err);
-	if (!a->events || events_subscribe(core->events, events_to_channel, a, err) != RC_OK) {
+	if (a->events)
+		a->live = live_new(core, config->max_streams, config->heartbeat_ms, err);
+	if (!a->live || events_subscribe(core->events, events_to_channel, a, err) != RC_OK ||
+		live_start(a->live, err) != RC_OK) {
 		api_free(a);
 		return NULL;
 	}
@@ -26,6 +30,7 @@ struct api *api_new(const struct api_config *config, struct core *core, struct e
 void api_free(struct api *a) {
 	if (!a)
 		return;
+	live_free(a->live);
 	http_channel_free(a->events);
 	free(a);
 }

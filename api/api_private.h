@@ -6,10 +6,13 @@
 #include "core/core.h"
 #include "http/stream.h"
 
+struct live;
+
 struct api {
 	struct api_config config;
 	struct core *core;           /* borrowed */
 	struct http_channel *events; /* owned: /events as SSE */
+	struct live *live;           /* owned: the same with samples */
 };
 
 /* From a tree's ctx. */

@@ -1,5 +1,6 @@
 #include "http/stream_impl.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <utlist.h>
 
@@ -11,17 +12,21 @@
 #define MESSAGE_MAX_BYTES (64 * 1024)
 
 static const char heartbeat[] = ":\n\n";
+static const char dropped[] = "event: dropped\n"
+			      "data: {\"reason\":\"the reader is too slow\"}\n\n";
 
+/* With the channel's lock: what holds it, the ring and the readers that have sent a part of it. */
 struct message {
+	unsigned refs;
 	int64_t id; /* 0 none */
 	size_t len;
 	char text[];
 };
 
 struct http_channel {
-	pthread_mutex_t lock; /* guards all below and what the readers have */
-	unsigned refs;        /* the owner's and the readers' */
-	unsigned reader_count;
+	pthread_mutex_t lock;     /* guards all below and what the readers have */
+	unsigned refs;            /* the owner's and the readers' */
+	atomic_uint reader_count; /* read without the lock */
 	unsigned max_readers;
 	struct http_stream *readers;
 	uint64_t head; /* number of the next message; message n lies in ring[n % ring_size] */
@@ -33,7 +38,8 @@ struct http_channel {
 struct http_stream {
 	struct http_channel *channel;
 	struct http_stream *prev, *next; /* in the channel */
-	uint64_t at;                     /* message that is sent next */
+	uint64_t at;                     /* message that comes next */
+	struct message *now;             /* that is being sent; NULL none */
 	size_t offset;                   /* bytes of it that were sent */
 	int64_t skip_to_id;
 	char *replay;
@@ -50,6 +56,11 @@ struct http_stream {
 	struct http_stream *prev_in_set, *next_in_set;
 };
 
+static void message_unref(struct message *m) {
+	if (m && --m->refs == 0)
+		free(m);
+}
+
 /* --- channels --- */
 
 static void channel_unref(struct http_channel *c) {
@@ -59,7 +70,7 @@ static void channel_unref(struct http_channel *c) {
 	if (left)
 		return;
 	for (unsigned i = 0; i < c->ring_size; i++)
-		free(c->ring[i]);
+		message_unref(c->ring[i]);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
@@ -118,6 +129,7 @@ static struct message *message_new(int64_t id, const char *text, size_t len) {
 	struct message *m = malloc(sizeof(*m) + len);
 	if (!m)
 		return NULL;
+	m->refs = 1;
 	m->id = id;
 	m->len = len;
 	memcpy(m->text, text, len);
@@ -132,14 +144,17 @@ void http_channel_publish_id(struct http_channel *c, int64_t id, const char *tex
 	}
 	pthread_mutex_lock(&c->lock);
 	struct message **slot = &c->ring[c->head % c->ring_size];
-	struct message *old = *slot;
+	message_unref(*slot);
 	*slot = m;
 	c->head++;
 	struct http_stream *s;
 	DL_FOREACH (c->readers, s)
 		wake(s);
 	pthread_mutex_unlock(&c->lock);
-	free(old);
+}
+
+unsigned http_channel_readers(struct http_channel *c) {
+	return atomic_load_explicit(&c->reader_count, memory_order_relaxed);
 }
 
 void http_channel_publish(struct http_channel *c, const char *text, size_t len) {
@@ -211,6 +226,7 @@ void http_stream_free(struct http_stream *s) {
 	pthread_mutex_lock(&c->lock);
 	DL_DELETE(c->readers, s);
 	c->reader_count--;
+	message_unref(s->now);
 	pthread_mutex_unlock(&c->lock);
 	channel_unref(c);
 	free(s->replay);
@@ -228,18 +244,33 @@ static size_t copy_part(char *out, size_t room, const char *from, size_t len, si
 	return n;
 }
 
-/* With the channel's lock: the bytes that are there now. */
-static size_t copy_messages(struct http_stream *s, char *out, size_t room) {
+/* With the channel's lock, as the next ones. */
+static bool fell_off(const struct http_stream *s) {
+	return s->channel->head - s->at > s->channel->ring_size;
+}
+
+/* Takes the next message that the reader shall have; false: there is none now. */
+static bool take_next(struct http_stream *s) {
 	struct http_channel *c = s->channel;
+	while (!s->now && s->at < c->head && !fell_off(s)) {
+		struct message *m = c->ring[s->at++ % c->ring_size];
+		if (m->id && m->id <= s->skip_to_id)
+			continue;
+		m->refs++;
+		s->now = m;
+		s->offset = 0;
+	}
+	return s->now;
+}
+
+/* The bytes that are there now. */
+static size_t copy_messages(struct http_stream *s, char *out, size_t room) {
 	size_t n = 0;
-	while (s->at < c->head && n < room) {
-		const struct message *m = c->ring[s->at % c->ring_size];
-		bool skip = m->id && m->id <= s->skip_to_id;
-		if (!skip)
-			n += copy_part(out + n, room - n, m->text, m->len, &s->offset);
-		if (skip || s->offset == m->len) {
-			s->at++;
-			s->offset = 0;
+	while (n < room && take_next(s)) {
+		n += copy_part(out + n, room - n, s->now->text, s->now->len, &s->offset);
+		if (s->offset == s->now->len) {
+			message_unref(s->now);
+			s->now = NULL;
 		}
 	}
 	return n;
@@ -261,19 +292,24 @@ static size_t copy_pending(struct http_stream *s, char *out, size_t room) {
 	return n;
 }
 
-static bool is_over(struct http_stream *s) {
-	if (s->ended)
-		return true;
-	if (s->channel->head - s->at <= s->channel->ring_size)
-		return false;
+/* With the channel's lock: tells a reader that has lost messages, once what it had begun is whole.
+ */
+static size_t copy_farewell(struct http_stream *s, char *out, size_t room) {
+	if (s->now || !fell_off(s) || room < sizeof(dropped) - 1)
+		return 0;
 	metric_add(METRIC_HTTP_STREAMS_DROPPED, 1);
 	s->ended = true;
-	return true;
+	memcpy(out, dropped, sizeof(dropped) - 1);
+	return sizeof(dropped) - 1;
 }
 
 ssize_t stream_read(struct http_stream *s, char *out, size_t max) {
+	ssize_t n = -1;
 	pthread_mutex_lock(&s->channel->lock);
-	ssize_t n = is_over(s) ? -1 : (ssize_t)copy_pending(s, out, max);
+	if (!s->ended) {
+		size_t copied = copy_pending(s, out, max);
+		n = (ssize_t)(copied + copy_farewell(s, out + copied, max - copied));
+	}
 	if (!n) {
 		/* Under the lock, so that nobody resumes before it is suspended. */
 		mhd_suspend(s->conn);

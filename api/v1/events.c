@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/v1/events.h"
+#include "api/v1/live.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "core/events.h"
@@ -55,6 +56,7 @@ void events_to_channel(void *arg, const struct event *e) {
 		render_gap(&block, e->id - 1, e->id + 1);
 	}
 	http_channel_publish_id(api->events, e->id, buf_str(&block), block.len);
+	http_channel_publish_id(live_channel(api->live), e->id, buf_str(&block), block.len);
 	buf_release(&block);
 }
 
@@ -140,16 +142,21 @@ static enum rc fill_replay(struct core *core, int64_t after, struct replay *re, 
 
 static enum rc begin_stream(
 	struct api *api, const struct http_request *q, struct http_response *r, struct err *err) {
+	static const char *const allowed[] = {"samples", NULL};
 	const char *seen = http_header(q, "Last-Event-ID");
 	struct replay re = {0};
 	int64_t after = 0;
-	enum rc rc = query_check(q, NULL, err);
+	bool samples = false, present;
+	enum rc rc = query_check(q, allowed, err);
+	if (rc == RC_OK)
+		rc = query_bool(q, "samples", &samples, &present, err);
 	if (rc == RC_OK && seen)
 		rc = parse_i64(seen, 0, INT64_MAX, &after, "Last-Event-ID", err);
 	if (rc != RC_OK)
 		return rc;
 	/* Subscribed before the rows are read, so that none falls between. */
-	struct http_stream *s = http_stream_new(api->events, err);
+	struct http_stream *s =
+		http_stream_new(samples ? live_channel(api->live) : api->events, err);
 	if (!s)
 		return err->rc;
 	buf_init(&re.text, HTTP_REPLAY_MAX_BYTES);

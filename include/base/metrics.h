@@ -23,6 +23,8 @@
 	X(HTTP_STREAMS, "drivewatt_http_streams", "gauge", "Open event streams") \
 	X(HTTP_STREAMS_DROPPED, "drivewatt_http_streams_dropped_total", "counter", \
 		"Event streams closed because the reader was too slow") \
+	X(LIVE_DROPPED, "drivewatt_live_samples_dropped_total", "counter", \
+		"Samples not shown on streams because too many came at once") \
 	X(AUTH_FAILURES, "drivewatt_auth_failures_total", "counter", "Failed authentications") \
 	X(AUTH_THROTTLED, "drivewatt_auth_throttled_total", "counter", \
 		"Passwords not checked since their address had sent too many wrong ones") \

@@ -1,6 +1,7 @@
 /*
  * Event streams (text/event-stream). A channel renders every message once into a bounded ring;
- * each reader is a cursor on it. A reader that falls off the ring's end is dropped and counted.
+ * each reader is a cursor on it. A reader that falls off the ring's end is dropped and counted; the
+ * last that it gets is an event `dropped`.
  * Any thread; nothing blocks for longer than a lock that is held for moments.
  */
 #ifndef DRIVEWATT_HTTP_STREAM_H
@@ -22,6 +23,8 @@ struct http_channel *http_channel_new(
 	unsigned ring, unsigned max_readers, int64_t heartbeat_ms, struct err *err);
 /* After the server that sends its streams has stopped. NULL is fine. */
 void http_channel_free(struct http_channel *c);
+/* How many read it now; cheap. */
+unsigned http_channel_readers(struct http_channel *c);
 /* Copies the message (a whole SSE block ending in an empty line) and wakes the readers. */
 void http_channel_publish(struct http_channel *c, const char *text, size_t len);
 /* A reader that first gets `first` (replay, copied) and then what is published from now on.

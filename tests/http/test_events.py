@@ -18,7 +18,7 @@ COPY_EVENT = "INSERT INTO event SELECT ?2, at_ms, type, object, actor, data FROM
 
 @pytest.fixture(scope="module")
 def service():
-    service = Service("--simulate", "2", "--heartbeat", "300ms", "--max-streams", "16").start()
+    service = Service("--simulate", "2", "--heartbeat", "300ms", "--max-streams", "16", "--meter", "500ms").start()
     wait_until(lambda: len(service.drives()) == 2)
     yield service
     service.close()
@@ -27,12 +27,12 @@ def service():
 class Stream:
     """A reader of /api/v1/events in a thread: blocks as dicts, comments counted."""
 
-    def __init__(self, service, last=None, credentials=True):
+    def __init__(self, service, last=None, credentials=True, path="/api/v1/events"):
         headers = {"Accept": "text/event-stream"}
         if last is not None:
             headers["Last-Event-ID"] = str(last)
         self.connection = Connection(service.url, timeout_s=60)
-        self.connection.request("GET", "/api/v1/events", headers=headers, credentials=credentials)
+        self.connection.request("GET", path, headers=headers, credentials=credentials)
         head = self.connection.read_until(b"\r\n\r\n").decode().lower()
         self.status = int(head.split()[1])
         self.head = head
@@ -241,6 +241,50 @@ def test_an_id_of_the_future_is_answered(service):
 def test_ids_that_are_none_are_refused(service, last):
     with Stream(service, last=last) as stream:
         assert stream.status == 400
+
+
+def test_samples_come_to_those_who_ask(service):
+    with Stream(service, path="/api/v1/events?samples=true") as live, Stream(service) as plain:
+        assert live.status == 200
+        row = change(service)
+        for stream in (live, plain):
+            got = stream.wait(lambda e: e.get("id") == row["id"])[0]
+            assert json.loads(got["data"]) == row
+        live.wait(lambda e: e["event"] == "samples")
+        wait_until(lambda: len(samples_of(live)) >= 3, 30, "three samples")
+        shown = samples_of(live)
+        assert all("id" not in e for e in live.events if e["event"] == "samples")
+        assert [e for e in plain.events if e["event"] == "samples"] == []
+    for id_ in {s["series"] for s in shown}:
+        series = service.json(f"/api/v1/series/{id_}")
+        mine = [s for s in shown if s["series"] == id_]
+        for key in ("host", "object", "quantity", "unit", "quality"):
+            assert {s[key] for s in mine} == {series[key]}
+        times = [s["at"] for s in mine]
+        assert times == sorted(set(times))
+        kept = {s["at"]: s["value"] for s in service.json(series["href"] + "/samples?from=-1h")["items"]}
+        assert {s["at"]: s["value"] for s in mine}.items() <= kept.items()
+
+
+def samples_of(stream):
+    return [s for e in list(stream.events) if e["event"] == "samples" for s in json.loads(e["data"])]
+
+
+def test_samples_after_a_replay(service):
+    first = change(service)
+    missed = change(service)
+    with Stream(service, last=first["id"], path="/api/v1/events?samples=true") as live:
+        live.wait(lambda e: e.get("id") == missed["id"])
+        live.wait(lambda e: e["event"] == "samples")
+        ids = [int(e["id"]) for e in live.events if "id" in e]
+        assert ids == sorted(set(ids)) and ids[0] == int(first["id"]) + 1
+
+
+@pytest.mark.parametrize("query", ["samples=x", "types=y"])
+def test_bad_wishes_for_a_stream_are_refused(service, query):
+    with Stream(service, path="/api/v1/events?" + query) as stream:
+        assert stream.status == 400
+    problem(service.get("/api/v1/events?samples=true"), 400)
 
 
 def test_silence_has_a_heartbeat(service):

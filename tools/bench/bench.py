@@ -14,6 +14,7 @@ import faults
 import life
 import polls
 import report
+import streams
 
 PARTS = {
     "cached": answers.cached,
@@ -24,6 +25,7 @@ PARTS = {
     "memory": life.measure_memory,
     "hung": faults.measure_hung,
     "polls": polls.measure_polls,
+    "streams": streams.measure_streams,
 }
 
 
