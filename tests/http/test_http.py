@@ -8,7 +8,7 @@ import time
 
 import pytest
 from raw import Connection, ask, basic
-from service import Service, anonymous, problem, routes, wait_until
+from service import Service, anonymous, problem, routes, tried, wait_until
 
 GETS = [r[1] for r in routes() if r[0] == "GET"]
 CHANGES = [r for r in routes() if r[0] != "GET"]
@@ -134,7 +134,7 @@ def test_bad_escapes_are_400(service, path):
 @pytest.mark.parametrize("method, path, operation, role", V1, ids=[r[2] for r in V1])
 def test_unknown_query_parameters_are_refused(service, method, path, operation, role):
     body = {} if method in ("POST", "PUT", "PATCH") else None
-    for name in ("colour", "dry_run"):
+    for name in ("colour",) if operation in tried() else ("colour", "dry_run"):
         r = service.request(method, f"{real(service, path)}?{name}=1", json=body)
         problem(r, 400, parameter=name)
 
