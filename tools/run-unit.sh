@@ -13,7 +13,7 @@ passed=0
 failed=0
 bad=()
 for program; do
-	timeout -k 5 "${UNIT_TIMEOUT:-120}" "$program" >"$log" 2>&1
+	timeout -k 5 "${UNIT_TIMEOUT:-300}" "$program" >"$log" 2>&1
 	status=$?
 	ok=$(grep -c '^\[       OK \]' "$log")
 	# Named twice: where it failed and in the list at the end.

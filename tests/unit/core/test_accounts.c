@@ -78,7 +78,7 @@ static enum rc verify(struct fixture *f, const char *authorization) {
 }
 
 static bool is_cached(struct fixture *f, const char *authorization) {
-	struct actor who;
+	struct actor who = {0};
 	return accounts_cached(f->accounts, authorization, &who);
 }
 
@@ -168,7 +168,7 @@ static void what_was_verified_before_a_change_is_not_remembered_after_it(void **
 	struct fixture *f = *state;
 	struct account_cache *c = f->accounts->cache;
 	const uint8_t key[SECRET_FINGERPRINT_BYTES] = {1};
-	struct actor who;
+	struct actor who = {0};
 	const uint64_t generation = account_cache_generation(c);
 	account_cache_forget(c);
 	account_cache_put(c, key, &f->admin, 1000, generation);
@@ -181,7 +181,7 @@ static void the_cache_is_bounded(void **state) {
 	struct fixture *f = *state;
 	struct account_cache *c = f->accounts->cache;
 	const uint64_t generation = account_cache_generation(c);
-	struct actor who;
+	struct actor who = {0};
 	unsigned found = 0;
 	for (uint8_t i = 0; i < 200; i++)
 		account_cache_put(c, (uint8_t[SECRET_FINGERPRINT_BYTES]){i, i, 7}, &f->admin, 1000,
@@ -254,7 +254,7 @@ static void no_limit_never_makes_wait(void **state) {
 
 static void *verify_often(void *arg) {
 	struct fixture *f = arg;
-	struct actor who;
+	struct actor who = {0};
 	struct err err;
 	for (int i = 0; i < 3; i++) {
 		if (accounts_verify(f->accounts, ADMIN_RIGHT, &who, &err))
@@ -406,7 +406,7 @@ static void a_token_is_its_account_with_less(void **state) {
 	struct fixture *f = *state;
 	char secret[SECRET_TOKEN_SIZE], header[SECRET_TOKEN_SIZE + 16];
 	struct token t;
-	struct actor who;
+	struct actor who = {0};
 	struct err err;
 	assert_int_equal(accounts_token_create(f->accounts, &f->admin, "ci", ROLE_READ_ONLY, NONE,
 				 &t, secret, &err),
@@ -436,7 +436,7 @@ static void what_was_shown_may_not_hold_any_more(void **state) {
 	char secret[SECRET_TOKEN_SIZE], header[SECRET_TOKEN_SIZE + 16];
 	struct account a;
 	struct token t;
-	struct actor by_password, by_token;
+	struct actor by_password = {0}, by_token = {0};
 	struct err err;
 	const struct account_change password = {.password = "another horse", .enabled = -1};
 	const struct account_change demote = {.role = ROLE_READ_ONLY, .enabled = -1};
