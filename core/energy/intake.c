@@ -55,19 +55,30 @@ static bool take(struct intake *in, const struct sample *s) {
 	return true;
 }
 
-size_t energy_ingest(struct energy *e, const struct sample *s, size_t n) {
-	struct intake *in = &e->intake;
-	size_t taken = 0, seen = 0;
+/* Samples taken before the first that is not. */
+static size_t take_run(struct intake *in, const struct sample *s, size_t n) {
+	size_t taken = 0;
 	pthread_mutex_lock(&in->lock);
-	for (; seen < n && in->count + in->storing < in->max; seen++)
-		taken += take(in, &s[seen]);
-	in->dropped += (int64_t)(n - taken);
+	while (taken < n && in->count + in->storing < in->max && take(in, &s[taken]))
+		taken++;
+	in->dropped += taken < n;
 	if (in->count >= in->max / 2)
 		pthread_cond_signal(&in->wake);
 	pthread_mutex_unlock(&in->lock);
+	return taken;
+}
+
+size_t energy_ingest(struct energy *e, const struct sample *s, size_t n) {
+	size_t taken = 0;
+	for (size_t i = 0; i < n; i++) {
+		const size_t run = take_run(&e->intake, &s[i], n - i);
+		if (run)
+			subscribers_tell(&e->subscribers, &s[i], run);
+		taken += run;
+		i += run;
+	}
 	metric_add(METRIC_SAMPLES_IN, (int64_t)taken);
 	metric_add(METRIC_SAMPLES_DROPPED, (int64_t)(n - taken));
-	subscribers_tell(&e->subscribers, s, seen);
 	return taken;
 }
 

@@ -504,8 +504,38 @@ static void series_are_forgotten_when_nobody_uses_them(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+struct heard {
+	size_t count;
+	int64_t values[8];
+};
+
+static void hear(void *arg, const struct sample *s, size_t n) {
+	struct heard *h = arg;
+	for (size_t i = 0; i < n && h->count < array_len(h->values); i++)
+		h->values[h->count++] = s[i].value_milli;
+}
+
+static void what_is_not_taken_is_not_told(void **state) {
+	struct fixture *f = *state;
+	struct heard h = {0};
+	const int64_t id = make_series(f, "host", QUALITY_BMC);
+	const int64_t t = at("2026-03-01T00:00:00Z");
+	const struct sample some[] = {
+		{id, t, t * 1000000, 1},
+		{id, t + 1000, (t + 1000) * 1000000, NONE},
+		{id + 99, t + 2000, (t + 2000) * 1000000, 2},
+		{id, t + 3000, (t + 3000) * 1000000, 3},
+	};
+	assert_int_equal(energy_subscribe(f->energy, hear, &h, NULL), RC_OK);
+	assert_int_equal(energy_ingest(f->energy, some, array_len(some)), 2);
+	assert_int_equal(h.count, 2);
+	assert_int_equal(h.values[0], 1);
+	assert_int_equal(h.values[1], 3);
+}
+
 int main(void) {
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_not_taken_is_not_told),
 		TEST(samples_show_at_once),
 		TEST(stored_and_pending_are_one),
 		TEST(the_flusher_stores),
