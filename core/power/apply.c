@@ -320,9 +320,8 @@ struct step {
 	struct wait *done; /* those for whom there is nothing to do */
 };
 
-/* Under lock. */
+/* Under lock. The drive is at rest: what was seen of it is not about to change. */
 static void note_observed(struct control *ct, struct step *s) {
-	s->in_sync = suits(ct, &s->observed);
 	if (s->wanted.state < 0 || s->observed.state < 0)
 		return;
 	if (s->in_sync && ct->owes_applied)
@@ -334,7 +333,9 @@ static void note_observed(struct control *ct, struct step *s) {
 	ct->confirmed = s->in_sync;
 	if (s->in_sync) {
 		ct->owes_applied = false;
-		ct->release_to = setting_of_state(-1);
+		/* Who waits has the drive asked all the same. */
+		if (!ct->waiting.first)
+			ct->release_to = setting_of_state(-1);
 	}
 }
 
@@ -385,9 +386,10 @@ static struct step plan(struct control *ct) {
 	s.effective = e.state;
 	s.wanted = control_wanted(ct);
 	s.observed = control_observed(ct);
-	note_observed(ct, &s);
+	s.in_sync = suits(ct, &s.observed);
 	if (ct->busy || ct->changing || !ct->present)
 		return s;
+	note_observed(ct, &s);
 	s.settled = true;
 	if (ct->table.count == 0)
 		return s;

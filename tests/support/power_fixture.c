@@ -130,14 +130,18 @@ enum rc pf_try_set(
 		f->power, &pf_admin, f->id, w, NONE, if_version, pf_on_outcome, NULL, err);
 }
 
-struct power_outcome pf_clear(struct power_fixture *f, bool leave) {
+struct latch *pf_begin_clear(struct power_fixture *f, bool leave) {
 	struct err err;
 	struct latch *l = pf_latch_for_outcome();
 	const enum rc rc =
 		power_clear_desired(f->power, &pf_admin, f->id, leave, 0, pf_on_outcome, l, &err);
 	if (rc)
 		fail_msg("%s", err.msg);
-	return pf_outcome_of(l);
+	return l;
+}
+
+struct power_outcome pf_clear(struct power_fixture *f, bool leave) {
+	return pf_outcome_of(pf_begin_clear(f, leave));
 }
 
 struct power_outcome pf_take_lease(struct power_fixture *f, const char *run, int state) {

@@ -50,6 +50,7 @@ struct latch *pf_begin_set(struct power_fixture *f, const struct power_wish *w);
 struct power_outcome pf_set(struct power_fixture *f, int state);
 enum rc pf_try_set(
 	struct power_fixture *f, const struct power_wish *w, uint32_t if_version, struct err *err);
+struct latch *pf_begin_clear(struct power_fixture *f, bool leave);
 struct power_outcome pf_clear(struct power_fixture *f, bool leave);
 struct power_outcome pf_take_lease(struct power_fixture *f, const char *run, int state);
 struct power_view pf_view(struct power_fixture *f);

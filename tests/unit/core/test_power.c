@@ -200,6 +200,20 @@ static void clearing_goes_back_to_the_default(void **state) {
 		RC_NOT_FOUND);
 }
 
+/* What was seen before the earlier wish arrived at the drive says nothing of afterwards. */
+static void clearing_waits_for_a_wish_on_its_way(void **state) {
+	struct power_fixture *f = *state;
+	const struct power_wish two = pf_state_wish(2);
+	pf_start(f, &(struct power_options){0});
+	pf_wait_for_observed(f, 0);
+	fake_drive_hang(f->fake, f->n, true);
+	struct latch *set = pf_begin_set(f, &two), *cleared = pf_begin_clear(f, false);
+	fake_drive_hang(f->fake, f->n, false);
+	assert_int_equal(pf_outcome_of(set).rc, RC_OK);
+	assert_int_equal(pf_outcome_of(cleared).rc, RC_OK);
+	assert_int_equal(fake_drive_power(f->fake, f->n), 0);
+}
+
 static void leaving_only_lets_go(void **state) {
 	struct power_fixture *f = *state;
 	pf_start(f, &(struct power_options){0});
@@ -619,6 +633,7 @@ int main(void) {
 		TEST(versions_guard_the_claims),
 		TEST(a_wish_survives_a_restart_with_its_version),
 		TEST(clearing_goes_back_to_the_default),
+		TEST(clearing_waits_for_a_wish_on_its_way),
 		TEST(leaving_only_lets_go),
 		TEST(an_observer_changes_nothing),
 		TEST(a_refusal_withdraws_the_wish),
