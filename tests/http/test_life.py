@@ -637,7 +637,8 @@ def test_stop_while_a_drive_does_not_answer():
 
 def test_a_second_signal_ends_at_once(start):
     service = start("--simulate", "1")
-    begin_run(service)
+    run = begin_run(service)
+    wait_until(lambda: service.json(run)["live_read_bytes_per_s"], what="fio at work, deaf when stopped")
     fio = fio_of(service)
     os.kill(fio, signal.SIGSTOP)
     service.terminate()
