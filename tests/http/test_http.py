@@ -66,16 +66,19 @@ def real(service, path):
 def test_head_is_get_without_the_body(service, path):
     path = real(service, path)
     with Connection(service.url) as c:
-        c.request("GET", path)
-        got = c.response()
-        c.request("HEAD", path)
-        head = c.response("HEAD")
+
+        def agree():
+            c.request("GET", path)
+            got = c.response()
+            c.request("HEAD", path)
+            head = c.response("HEAD")
+            assert head.status == got.status
+            assert head.headers["content-type"] == got.headers["content-type"]
+            return got.status != 200 or head.headers["content-length"] == got.headers["content-length"]
+
+        wait_until(agree, what="two answers between which no figure became longer")
         c.request("GET", "/healthz")
         assert c.response().status == 200, "a body came with HEAD"
-    assert head.status == got.status
-    assert head.headers["content-type"] == got.headers["content-type"]
-    if path not in ("/metrics", "/api/v1/system", "/api/v1/hosts/local/power") and got.status == 200:
-        assert head.headers["content-length"] == got.headers["content-length"]
 
 
 def test_head_of_a_stream_begins_none(service, connection):
