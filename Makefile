@@ -238,20 +238,22 @@ $(BED)/fault_shim.so: tests/support/faults/fault_shim.c tests/support/faults/fau
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(BED_CFLAGS) -shared -o $@ $<
 
-# promtool and a whole Prometheus, which judge /metrics and take in what remote write sends.
+# promtool judges /metrics; a whole Prometheus and a VictoriaMetrics take in what remote write sends.
 PROMETHEUS := $(BUILD)/prometheus
-$(PROMETHEUS)/usr/bin/promtool: tools/prometheus.sh
-	$(call say,FETCH,prometheus)
-	$(Q)tools/prometheus.sh $(PROMETHEUS)
+VICTORIA_METRICS := $(BUILD)/victoria-metrics
+PEERS := $(PROMETHEUS)/usr/bin/promtool $(VICTORIA_METRICS)/usr/bin/victoria-metrics
+$(PEERS): tools/unpack.sh
+	$(call say,FETCH,$(@F))
+	$(Q)tools/unpack.sh $(@D:/usr/bin=)
 	$(Q)touch $@
 
 .PHONY: bed http clients
 bed: $(BED)/nvme_shim.so $(BED)/bedctl ## the made-up NVMe drives, see tests/support/bed/bed.sh
 # They wait more than they compute: half as many again as there are processors.
 HTTP_WORKERS ?= $(shell echo $$(($$(nproc) * 3 / 2)))
-http: $(BIN) bed $(PROMETHEUS)/usr/bin/promtool ## tests of the REST face on the real binary (ARGS= for pytest)
+http: $(BIN) bed $(PEERS) ## tests of the REST face on the real binary (ARGS= for pytest)
 	$(Q)DRIVEWATTD=$(abspath $(BIN)) BED=$(abspath $(BED)) VARIANT=$(VARIANT) \
-		PROMETHEUS=$(abspath $(PROMETHEUS)) \
+		PROMETHEUS=$(abspath $(PROMETHEUS)) VICTORIA_METRICS=$(abspath $(VICTORIA_METRICS)) \
 		tools/run-pytest.sh $(RESULTS)/http \
 		$(PYTEST) -q -p no:cacheprovider -n $(HTTP_WORKERS) --dist loadfile tests/http $(ARGS)
 

@@ -11,6 +11,9 @@ from remote_write import Receiver
 from service import BINARY, Service, wait_until
 
 PROMETHEUS = os.path.join(os.environ.get("PROMETHEUS", "build/prometheus"), "usr/bin/prometheus")
+VICTORIA_METRICS = os.path.join(
+    os.environ.get("VICTORIA_METRICS", "build/victoria-metrics"), "usr/bin/victoria-metrics"
+)
 QUANTITIES = {"power": ("power_watts", 1), "energy_counter": ("energy_joules_total", 3.6e6),
               "temperature": ("temperature_celsius", 1)}
 FLAGS = ("--simulate", "2", "--meter", "100ms", "--health", "200ms", "--remote-write-interval", "200ms",
@@ -239,16 +242,25 @@ def test_bad_settings_are_named(flags, key):
     assert r.returncode == 2 and key in r.stderr
 
 
-def test_prometheus_takes_it(start, tmp_path):
-    """The real thing: values asked back from Prometheus are those of the daemon."""
+def prometheus(directory, port):
+    (directory / "prometheus.yml").write_text("{}")
+    return [PROMETHEUS, f"--config.file={directory}/prometheus.yml", f"--storage.tsdb.path={directory}/data",
+            f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=error"]
+
+
+def victoria_metrics(directory, port):
+    return [VICTORIA_METRICS, f"-storageDataPath={directory}/data", f"-httpListenAddr=127.0.0.1:{port}",
+            "-retentionPeriod=100y", "-loggerLevel=ERROR"]
+
+
+@pytest.mark.parametrize("command", [prometheus, victoria_metrics])
+def test_a_real_store_takes_it(start, tmp_path, command):
+    """The real thing: values asked back from the store are those of the daemon."""
     port = free_port()
-    (tmp_path / "prometheus.yml").write_text("{}")
-    command = [PROMETHEUS, f"--config.file={tmp_path}/prometheus.yml", f"--storage.tsdb.path={tmp_path}/data",
-               f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver", "--log.level=error"]
     url = f"http://127.0.0.1:{port}"
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as prometheus:
+    with subprocess.Popen(command(tmp_path, port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as store:
         try:
-            wait_until(lambda: is_ready(url), 120, "Prometheus", 0.1)
+            wait_until(lambda: is_ready(url), 120, "the store", 0.1)
             service = start(*FLAGS, "--remote-write-url", url + "/api/v1/write")
             wait_until(lambda: len(asked(url)) >= 3 and metric(service, "samples_sent_total") > 30, 60)
             service.stop()
@@ -259,14 +271,14 @@ def test_prometheus_takes_it(start, tmp_path):
                 got = asked(url)
                 return all(set(rows) <= set(got.get(key, ())) for key, rows in have.items())
 
-            wait_until(there, 60, "Prometheus to have all samples")
+            wait_until(there, 60, "the store to have all samples")
             got = asked(url)
             for key, rows in have.items():
                 for at, value in rows.items():
                     assert got[key][at] == pytest.approx(value, abs=1e-9), f"{key} at {at}"
             assert metric(service, "samples_refused_total") == 0
         finally:
-            prometheus.terminate()
+            store.terminate()
 
 
 def is_ready(url):
@@ -277,7 +289,7 @@ def is_ready(url):
 
 
 def asked(url):
-    """As kept(), from Prometheus."""
+    """As kept(), from the store."""
     query = '{__name__=~"drivewatt_.*",job="drivewatt"}[1h]'
     r = requests.get(url + "/api/v1/query", params={"query": query}, timeout=30).json()
     found = {}
